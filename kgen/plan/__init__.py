@@ -1,0 +1,1 @@
+"""The plan: every choice made, every number resolved, every budget added up."""

@@ -1,0 +1,174 @@
+"""Plans as frozen values: what the templates place and `kgen explain` prints."""
+
+import dataclasses
+import math
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Buffer:
+    """One allocation in SMEM.
+
+    Attributes:
+      name: Name of the ref, as in the rendered module.
+      shape: Shape of one slot.
+      dtype: Elements, or "barrier".
+      slots: Slots, clamped to the number of steps.
+      bytes: Bytes taken, rounded up as Mosaic GPU does.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    slots: int
+    bytes: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SmemMap:
+    """The SMEM of one CTA, buffer by buffer.
+
+    Attributes:
+      buffers: In the order of allocation.
+      limit: Bytes that a CTA may use.
+    """
+
+    buffers: tuple[Buffer, ...]
+    limit: int
+
+    @property
+    def total(self) -> int:
+        return sum(buffer.bytes for buffer in self.buffers)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Registers:
+    """Registers per thread.
+
+    Attributes:
+      accumulator: Taken by the float32 accumulator of one warpgroup.
+      other: kgen's estimate of everything else while the accumulator is live.
+      compute_limit: The most that a thread of a compute warpgroup may use.
+      memory_limit: The same for the memory warpgroup; None without one.
+    """
+
+    accumulator: int
+    other: int
+    compute_limit: int
+    memory_limit: int | None
+
+    @property
+    def estimate(self) -> int:
+        return self.accumulator + self.other
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Layout:
+    """An SMEM layout: transforms of one operand.
+
+    Attributes:
+      swizzle: Bytes of the swizzle; None for plain rows.
+      tiling: Tile of the TilingTransform; None for plain rows.
+    """
+
+    swizzle: int | None
+    tiling: tuple[int, int] | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Case:
+    """One size at which a module is verified.
+
+    Attributes:
+      m: Rows of the output.
+      n: Columns of the output.
+      k: Reduction length.
+      smem_bytes: SMEM that the lowered kernel must report at this size.
+      simulate: Whether it is small enough to be simulated on a CPU.
+    """
+
+    m: int
+    n: int
+    k: int
+    smem_bytes: int
+    simulate: bool
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MatmulPlan:
+    """What kgen decided for `op = "matmul"`.
+
+    Attributes:
+      name: Name of the module.
+      doc: The user's text for the module's docstring; may be empty.
+      spec_path: File name of the spec, without its directory.
+      spec_digest: Digest of what the spec says.
+      arch: Target such as `sm_90a`.
+      schedule: `pipelined`, `warp_specialized` or `pallas_call`.
+      layout: `nn` or `nt`.
+      operand_dtype: Elements of A and B.
+      out_dtype: Elements of the result.
+      tile_m: Rows of the CTA's output tile.
+      tile_n: Columns of the CTA's output tile.
+      tile_k: Depth of one step.
+      max_concurrent_steps: Slots of the ring, before they are clamped.
+      delay_release: Steps after which a slot is released.
+      wgmma_in_flight: wgmma operations in flight when a step ends.
+      num_compute_wgs: Warpgroups that multiply.
+      split: Dimension that they split, `m` or `n`.
+      wg_m: Rows of one warpgroup's part of the tile.
+      wg_n: Columns of the same.
+      memory_registers: Registers per thread of the memory warpgroup; None without one.
+      operand_layout: SMEM layout of A and B.
+      out_layout: SMEM layout of the output.
+      store_n: Columns that are stored at once.
+      store_slots: SMEM slots of the output.
+      smem: SMEM map for any long enough K.
+      registers: Registers per thread.
+      cases: Sizes at which the module is verified.
+      gpu_shapes: Further sizes (m, n, k) for the standalone test on a GPU.
+    """
+
+    name: str
+    doc: str
+    spec_path: str
+    spec_digest: str
+    arch: str
+    schedule: str
+    layout: str
+    operand_dtype: str
+    out_dtype: str
+    tile_m: int
+    tile_n: int
+    tile_k: int
+    max_concurrent_steps: int
+    delay_release: int
+    wgmma_in_flight: int
+    num_compute_wgs: int
+    split: str
+    wg_m: int
+    wg_n: int
+    memory_registers: int | None
+    operand_layout: Layout
+    out_layout: Layout
+    store_n: int
+    store_slots: int
+    smem: SmemMap
+    registers: Registers
+    cases: tuple[Case, ...]
+    gpu_shapes: tuple[tuple[int, int, int], ...]
+
+    @property
+    def op(self) -> str:
+        return "matmul"
+
+    @property
+    def num_warpgroups(self) -> int:
+        """Warpgroups of one CTA, 128 threads each."""
+        return self.num_compute_wgs + (self.memory_registers is not None)
+
+    def grid(self, m: int, n: int) -> tuple[int, int]:
+        """Returns the CTAs along each dimension of an [m, n] output."""
+        return math.ceil(m / self.tile_m), math.ceil(n / self.tile_n)
+
+
+Plan = MatmulPlan

@@ -1,0 +1,1 @@
+"""The spec: what the user said, as written."""

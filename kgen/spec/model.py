@@ -1,0 +1,155 @@
+"""The spec as one frozen tree.
+
+This is the only place where a field, its default or its description is written: the
+JSON Schema, the reference in the docs and the messages are derived from it. Types are
+strict (`true` is no integer, `128.0` neither) and unknown keys are refused. What a
+combination of values means is decided by the legality rules, not here.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+OperandDtype = Literal["float16", "bfloat16", "float32"]
+SwizzleBytes = Literal[32, 64, 128]
+# Sizes are bounded so that arithmetic on them stays meaningful, far above any tile.
+Size = Annotated[int, Field(ge=1, le=65_536)]
+Count = Annotated[int, Field(ge=0, le=1_024)]
+
+
+class Table(BaseModel):
+    """A table of the spec."""
+
+    model_config = ConfigDict(
+        frozen=True, strict=True, extra="forbid", use_attribute_docstrings=True
+    )
+
+
+class Kernel(Table):
+    """What is made, and how it is called."""
+
+    name: str = Field(min_length=1, max_length=100)
+    """Name of the module: an ASCII Python identifier. With `[matrix]` a pattern such as
+    `bf16_128x{tile.n}`."""
+    op: Literal["matmul"]
+    """The operation."""
+    doc: Annotated[str, Field(max_length=2_000)] = ""
+    """First lines of the module's docstring; the formula, if left out."""
+    arch: Literal["sm_90a"] = "sm_90a"
+    """GPU architecture."""
+    entry_point: Literal["kernel", "pallas_call"] = "kernel"
+    """How the kernel is written. `kernel`: its body moves the output itself.
+    `pallas_call`: grid, block specs and dimension semantics describe every operand, as
+    for `pl.pallas_call`, and the body sees blocks only."""
+    layout: Literal["nn", "nt"] = "nn"
+    """How A and B lie in memory. `nn`: A is [m, k] and B is [k, n]. `nt`: B is [n, k].
+    Only 16-bit operands may be `nn`."""
+
+
+class Dtypes(Table):
+    """Types of the operands and of the result."""
+
+    a: OperandDtype = "bfloat16"
+    """Elements of A. float32 is multiplied as tf32."""
+    b: OperandDtype = "bfloat16"
+    """Elements of B: as A's."""
+    out: OperandDtype | None = None
+    """Elements of the result; as A's, if left out."""
+    accumulator: Literal["float32", "float16"] = "float32"
+    """Elements of the accumulator."""
+
+
+class Tile(Table):
+    """What one CTA computes at once."""
+
+    m: Size = 128
+    """Rows of the output tile."""
+    n: Size = 128
+    """Columns of the output tile."""
+    k: Size | None = None
+    """Depth of one pipeline step; one 128-byte row of the operands, if left out."""
+
+
+class Pipeline(Table):
+    """How loads overlap with products."""
+
+    max_concurrent_steps: Annotated[int, Field(ge=1, le=64)] = 4
+    """Slots of the SMEM ring: so many steps may be loaded or in use at once."""
+    delay_release: Count = 1
+    """Steps after which a slot is released for the next load."""
+    wgmma_in_flight: Count = 1
+    """wgmma operations that may still run when a step ends."""
+
+
+class Schedule(Table):
+    """Who does what within a CTA."""
+
+    warp_specialized: bool = False
+    """One warpgroup loads, the others multiply."""
+    num_compute_wgs: Annotated[int, Field(ge=1, le=7)] | None = None
+    """Warpgroups that multiply: 1 to 3, only if warp-specialised; 2, if left out."""
+    split: Literal["m", "n"] | None = None
+    """Dimension of the tile that the compute warpgroups split; `m`, if left out."""
+    memory_registers: Annotated[int, Field(ge=1, le=512)] | None = None
+    """Registers per thread of the warpgroup that loads; 40, if left out."""
+    dimension_semantics: (
+        tuple[Literal["parallel", "sequential"], ...] | None
+    ) = Field(default=None, min_length=3, max_length=3)
+    """With `entry_point = "pallas_call"`: how the grid (m, n, k) is walked;
+    `["parallel", "parallel", "sequential"]`, if left out."""
+
+
+class Transform(Table):
+    """The SMEM layout of one operand."""
+
+    swizzle: SwizzleBytes | Literal["auto"] = "auto"
+    """Width of the swizzle in bytes."""
+    tiling: tuple[Size, ...] | Literal["auto"] = "auto"
+    """Tile of the TilingTransform: (8, swizzle / itemsize)."""
+
+
+class Transforms(Table):
+    """SMEM layouts; `auto` picks the widest legal swizzle."""
+
+    swizzle: SwizzleBytes | Literal["auto"] = "auto"
+    """Width of the swizzle of A and B in bytes."""
+    a: Transform = Transform()
+    """A's own layout."""
+    b: Transform = Transform()
+    """B's own layout."""
+    out: Transform = Transform()
+    """The output's layout on its way through SMEM."""
+
+
+class Store(Table):
+    """How the output leaves through SMEM."""
+
+    n: Size | Literal["auto"] = "auto"
+    """Columns stored at once; `auto` takes the whole tile if it fits in SMEM."""
+    slots: Annotated[int, Field(ge=1, le=8)] | Literal["auto"] = "auto"
+    """SMEM slots that the pieces take turns in; 2 if there are several pieces."""
+
+
+
+Extent = Annotated[int, Field(ge=1, le=2**32)]
+Shape = Annotated[tuple[Extent, ...], Field(min_length=3, max_length=3)]
+
+
+class Test(Table):
+    """What the module is tested with, beside kgen's own shapes."""
+
+    shapes: Annotated[tuple[Shape, ...], Field(max_length=32)] = ()
+    """Further sizes (m, n, k): lowered on a CPU, run by the standalone test on a GPU."""
+
+
+class Spec(Table):
+    """A kernel spec: one variant, every key resolved but for what the plan decides."""
+
+    kernel: Kernel
+    dtypes: Dtypes = Dtypes()
+    tile: Tile = Tile()
+    pipeline: Pipeline = Pipeline()
+    schedule: Schedule = Schedule()
+    transforms: Transforms = Transforms()
+    store: Store = Store()
+    test: Test = Test()
