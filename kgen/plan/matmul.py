@@ -1,0 +1,301 @@
+"""The planner of `op = "matmul"`."""
+
+import dataclasses
+import functools
+import math
+
+from kgen.arch import ARCHS, Arch
+from kgen.plan import budget
+from kgen.plan.dtypes import ITEMSIZE
+from kgen.plan.model import Buffer, Case, Layout, MatmulPlan, Registers, SmemMap
+from kgen.spec.model import Spec, Transform
+from kgen.spec.source import SourcedSpec
+
+DEFAULT_COMPUTE_WGS = 2
+DEFAULT_MEMORY_REGISTERS = 40
+DIMENSION_SEMANTICS = ("parallel", "parallel", "sequential")
+# Tiles along m, n and k of the cases that every module is verified at: one, two, three
+# and seven along each dimension, so that nothing is right by symmetry.
+CASE_TILES = ((1, 2, 7), (2, 1, 3), (3, 7, 1), (7, 3, 2))
+# Steps of all CTAs together that are simulated within seconds.
+MAX_SIMULATED_STEPS = 64
+DEFAULT_STAGES = 4
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A matmul with every number resolved, not yet known to be legal.
+
+    The attributes are those of `MatmulPlan`. Layouts are as the spec asks for them, A's
+    and B's apart, and sizes may not divide one another.
+    """
+
+    source: SourcedSpec
+    arch: Arch
+    schedule: str
+    layout: str
+    tile_k: int
+    max_concurrent_steps: int
+    num_compute_wgs: int
+    split: str
+    memory_registers: int | None
+    a_layout: Layout
+    b_layout: Layout
+    out_dtype: str
+    out_layout: Layout
+    store_n: int
+    store_slots: int
+
+    @property
+    def spec(self) -> Spec:
+        return self.source.spec
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element of A or B."""
+        return ITEMSIZE[self.spec.dtypes.a]
+
+    @property
+    def out_itemsize(self) -> int:
+        """Bytes of one element of the result."""
+        return ITEMSIZE[self.out_dtype]
+
+    @property
+    def wg_m(self) -> int:
+        """Rows of one warpgroup's part of the tile."""
+        return self.spec.tile.m // (self.num_compute_wgs if self.split == "m" else 1)
+
+    @property
+    def wg_n(self) -> int:
+        """Columns of one warpgroup's part of the tile."""
+        return self.spec.tile.n // (self.num_compute_wgs if self.split == "n" else 1)
+
+    @property
+    def b_tile(self) -> tuple[int, int]:
+        """Shape of B's tile as it lies in memory."""
+        tile = self.spec.tile
+        return (tile.n, self.tile_k) if self.layout == "nt" else (self.tile_k, tile.n)
+
+    @property
+    def registers(self) -> Registers:
+        return budget.registers(
+            self.arch, self.wg_m, self.wg_n, self.memory_registers, self.num_compute_wgs
+        )
+
+    def smem(self, num_steps: int | None = None, stages: int | None = None) -> SmemMap:
+        """Returns the SMEM map for `num_steps` of K; None stands for many.
+
+        Args:
+          num_steps: Steps of the pipeline; a ring never has more slots than steps.
+          stages: Slots of the ring instead of the spec's.
+        """
+        stages = stages or self.max_concurrent_steps
+        slots = stages if num_steps is None else min(stages, num_steps)
+        buffers = (*self._ring(slots), *self._out_buffers(slots))
+        return SmemMap(buffers=buffers, limit=self.arch.smem_bytes)
+
+    def _ring(self, slots: int) -> tuple[Buffer, ...]:
+        dtype, tile = self.spec.dtypes.a, (self.spec.tile.m, self.tile_k)
+        refs = (
+            budget.smem_buffer(self.arch, "a_smem", tile, dtype, slots),
+            budget.smem_buffer(self.arch, "b_smem", self.b_tile, dtype, slots),
+        )
+        if self.schedule != "warp_specialized":
+            return (*refs, budget.barriers(self.arch, "barriers: loaded", slots))
+        return (
+            *refs,
+            budget.barriers(self.arch, "barriers: loaded", slots),
+            budget.barriers(self.arch, "barriers: released", slots),
+        )
+
+    def _out_buffers(self, slots: int) -> tuple[Buffer, ...]:
+        # Every slot of a pallas_call's ring has a block of the output as well.
+        out_slots = {
+            "pipelined": self.store_slots,
+            "warp_specialized": self.num_compute_wgs * self.store_slots,
+            "pallas_call": slots,
+        }[self.schedule]
+        piece = (self.wg_m, self.store_n)
+        return (
+            budget.smem_buffer(self.arch, "out_smem", piece, self.out_dtype, out_slots),
+        )
+
+
+def resolve(source: SourcedSpec) -> Candidate:
+    """Fills in whatever the spec leaves to kgen."""
+    spec = source.spec
+    schedule, arch = spec.schedule, ARCHS[spec.kernel.arch]
+    itemsize = ITEMSIZE[spec.dtypes.a]
+    warp_specialized = schedule.warp_specialized
+    wgs = (schedule.num_compute_wgs or DEFAULT_COMPUTE_WGS) if warp_specialized else 1
+    split = schedule.split or "m"
+    tile_k = spec.tile.k or arch.swizzles[0] // itemsize
+    wg_n = spec.tile.n // (wgs if split == "n" else 1)
+
+    # A is K-major; B is too with layout "nt" and N-major otherwise.
+    rows = [tile_k] if spec.kernel.layout == "nt" else [tile_k, wg_n]
+    auto = _widest_swizzle(arch, [row * itemsize for row in rows]) or arch.swizzles[-1]
+    common = auto if spec.transforms.swizzle == "auto" else spec.transforms.swizzle
+    candidate = Candidate(
+        source=source,
+        arch=arch,
+        schedule=_schedule(spec),
+        layout=spec.kernel.layout,
+        tile_k=tile_k,
+        max_concurrent_steps=1,
+        num_compute_wgs=wgs,
+        split=split,
+        memory_registers=(
+            (schedule.memory_registers or DEFAULT_MEMORY_REGISTERS)
+            if warp_specialized
+            else None
+        ),
+        a_layout=_layout(spec.transforms.a, common, itemsize),
+        b_layout=_layout(spec.transforms.b, common, itemsize),
+        out_dtype=spec.dtypes.out or spec.dtypes.a,
+        out_layout=Layout(swizzle=None, tiling=None),
+        store_n=wg_n,
+        store_slots=1,
+    )
+    return _with_out_layout(_with_stages(candidate))
+
+
+def finish(candidate: Candidate) -> MatmulPlan:
+    """Returns the plan of a candidate that broke no rule."""
+    spec = candidate.spec
+    return MatmulPlan(
+        name=spec.kernel.name,
+        doc=spec.kernel.doc,
+        spec_path=candidate.source.path.replace("\\", "/").rpartition("/")[2],
+        spec_digest=candidate.source.digest,
+        arch=candidate.arch.name,
+        schedule=candidate.schedule,
+        layout=candidate.layout,
+        operand_dtype=spec.dtypes.a,
+        out_dtype=candidate.out_dtype,
+        tile_m=spec.tile.m,
+        tile_n=spec.tile.n,
+        tile_k=candidate.tile_k,
+        max_concurrent_steps=candidate.max_concurrent_steps,
+        delay_release=spec.pipeline.delay_release,
+        wgmma_in_flight=spec.pipeline.wgmma_in_flight,
+        num_compute_wgs=candidate.num_compute_wgs,
+        split=candidate.split,
+        wg_m=candidate.wg_m,
+        wg_n=candidate.wg_n,
+        memory_registers=candidate.memory_registers,
+        operand_layout=candidate.a_layout,
+        out_layout=candidate.out_layout,
+        store_n=candidate.store_n,
+        store_slots=candidate.store_slots,
+        smem=candidate.smem(),
+        registers=candidate.registers,
+        cases=_cases(candidate),
+        gpu_shapes=spec.test.shapes,  # type: ignore[arg-type]
+    )
+
+
+def _schedule(spec: Spec) -> str:
+    if spec.kernel.entry_point == "pallas_call":
+        return "pallas_call"
+    return "warp_specialized" if spec.schedule.warp_specialized else "pipelined"
+
+
+def _widest_swizzle(arch: Arch, row_bytes: list[int]) -> int | None:
+    """Returns the widest swizzle that divides rows of all these sizes."""
+    fitting = (s for s in arch.swizzles if all(size % s == 0 for size in row_bytes))
+    return next(fitting, None)
+
+
+def _layout(transform: Transform, common: int, itemsize: int) -> Layout:
+    """Returns an operand's layout; `common` is the swizzle of both operands."""
+    swizzle = common if transform.swizzle == "auto" else transform.swizzle
+    tiling = transform.tiling
+    if tiling == "auto":
+        tiling = (8, swizzle // itemsize)
+    return Layout(swizzle=swizzle, tiling=tiling)  # type: ignore[arg-type]
+
+
+def _with_stages(candidate: Candidate) -> Candidate:
+    """Decides the ring's slots, and with them how the output leaves."""
+    pipeline = candidate.spec.pipeline
+    wanted = pipeline.max_concurrent_steps
+    fewest = max(pipeline.delay_release, pipeline.wgmma_in_flight) + 1
+    most = max(DEFAULT_STAGES, fewest)
+    options = [
+        _with_store(dataclasses.replace(candidate, max_concurrent_steps=stages))
+        for stages in ([wanted] if wanted else range(most, fewest - 1, -1))
+    ]
+    return next(filter(_fits, options), options[-1])
+
+
+def _with_store(candidate: Candidate) -> Candidate:
+    """Decides in how many pieces the output leaves: as few as fit in SMEM."""
+    store, wg_n = candidate.spec.store, candidate.wg_n
+    if store.n != "auto":
+        widths = [store.n]
+    elif candidate.schedule == "pallas_call":
+        widths = [wg_n]
+    else:
+        widths = [width for width in range(wg_n, 0, -1) if wg_n % width == 0]
+    options = [
+        dataclasses.replace(candidate, store_n=width, store_slots=slots)
+        for width in widths
+        for slots in [_store_slots(candidate, width)]
+        if width in (wg_n, store.n) or width * candidate.out_itemsize % 32 == 0
+    ]
+    fitting = (option for option in options if _fits(option))
+    return next(fitting, options[0])
+
+
+def _store_slots(candidate: Candidate, width: int) -> int:
+    slots = candidate.spec.store.slots
+    if slots == "auto":
+        # Two pieces alternate: one is written while the other leaves.
+        return 2 if width < candidate.wg_n else 1
+    return slots
+
+
+def _fits(candidate: Candidate) -> bool:
+    smem = candidate.smem()
+    return smem.total <= smem.limit
+
+
+def _with_out_layout(candidate: Candidate) -> Candidate:
+    """Gives the output the widest swizzle that its rows in SMEM allow."""
+    transform, itemsize = candidate.spec.transforms.out, candidate.out_itemsize
+    row_bytes = candidate.store_n * itemsize
+    auto = _widest_swizzle(candidate.arch, [row_bytes])
+    if auto is None and transform == Transform():
+        return candidate  # Plain rows.
+    layout = _layout(transform, auto or candidate.arch.swizzles[-1], itemsize)
+    return dataclasses.replace(candidate, out_layout=layout)
+
+
+def _cases(candidate: Candidate) -> tuple[Case, ...]:
+    tile = candidate.spec.tile
+    stages = candidate.max_concurrent_steps
+    # At least one case goes around the ring more than once.
+    around = () if stages < max(k for _, _, k in CASE_TILES) else ((2, 1, stages + 1),)
+    case = functools.partial(_case, candidate)
+    tiles = (tile.m, tile.n, candidate.tile_k)
+    small = [
+        case(*map(math.prod, zip(counts, tiles, strict=True)), simulate=True)
+        for counts in (*CASE_TILES, *around)
+    ]
+    asked = [
+        case(m, n, k, simulate=_steps(candidate, m, n, k) <= MAX_SIMULATED_STEPS)
+        for m, n, k in candidate.spec.test.shapes
+    ]
+    return (*small, *asked)
+
+
+def _case(candidate: Candidate, m: int, n: int, k: int, *, simulate: bool) -> Case:
+    smem = candidate.smem(num_steps=k // candidate.tile_k)
+    return Case(m=m, n=n, k=k, smem_bytes=smem.total, simulate=simulate)
+
+
+def _steps(candidate: Candidate, m: int, n: int, k: int) -> int:
+    """Returns the pipeline steps of all CTAs together."""
+    tile = candidate.spec.tile
+    return (m // tile.m) * (n // tile.n) * (k // candidate.tile_k)

@@ -8,10 +8,18 @@ combination of values means is decided by the legality rules, not here.
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+
+def _no_float(value: object) -> object:
+    # pydantic takes 128.0 for Literal[128], even if strict.
+    if isinstance(value, float):
+        raise ValueError("an integer is expected")
+    return value
+
 
 OperandDtype = Literal["float16", "bfloat16", "float32"]
-SwizzleBytes = Literal[32, 64, 128]
+SwizzleBytes = Annotated[Literal[32, 64, 128], BeforeValidator(_no_float)]
 # Sizes are bounded so that arithmetic on them stays meaningful, far above any tile.
 Size = Annotated[int, Field(ge=1, le=65_536)]
 Count = Annotated[int, Field(ge=0, le=1_024)]
@@ -73,8 +81,9 @@ class Tile(Table):
 class Pipeline(Table):
     """How loads overlap with products."""
 
-    max_concurrent_steps: Annotated[int, Field(ge=1, le=64)] = 4
-    """Slots of the SMEM ring: so many steps may be loaded or in use at once."""
+    max_concurrent_steps: Annotated[int, Field(ge=1, le=64)] | None = None
+    """Slots of the SMEM ring: so many steps may be loaded or in use at once; 4, or as
+    many as fit in SMEM, if left out."""
     delay_release: Count = 1
     """Steps after which a slot is released for the next load."""
     wgmma_in_flight: Count = 1
@@ -92,9 +101,9 @@ class Schedule(Table):
     """Dimension of the tile that the compute warpgroups split; `m`, if left out."""
     memory_registers: Annotated[int, Field(ge=1, le=512)] | None = None
     """Registers per thread of the warpgroup that loads; 40, if left out."""
-    dimension_semantics: (
-        tuple[Literal["parallel", "sequential"], ...] | None
-    ) = Field(default=None, min_length=3, max_length=3)
+    dimension_semantics: tuple[Literal["parallel", "sequential"], ...] | None = Field(
+        default=None, min_length=3, max_length=3
+    )
     """With `entry_point = "pallas_call"`: how the grid (m, n, k) is walked;
     `["parallel", "parallel", "sequential"]`, if left out."""
 
@@ -128,7 +137,6 @@ class Store(Table):
     """Columns stored at once; `auto` takes the whole tile if it fits in SMEM."""
     slots: Annotated[int, Field(ge=1, le=8)] | Literal["auto"] = "auto"
     """SMEM slots that the pieces take turns in; 2 if there are several pieces."""
-
 
 
 Extent = Annotated[int, Field(ge=1, le=2**32)]

@@ -1,0 +1,31 @@
+"""Legality: what the hardware, Mosaic GPU and JAX's pipelines can do.
+
+One registry serves rendering, verification and tuning, so that nothing proposes what
+something else refuses. Every rule is told for every candidate, not just the first.
+"""
+
+from typing import TYPE_CHECKING
+
+from kgen.errors import Problem
+from kgen.plan.legality import budgets, layouts, pipelines, schedules, tma, wgmma
+from kgen.plan.legality.base import CHECKS
+
+if TYPE_CHECKING:
+    from kgen.plan.matmul import Candidate
+
+__all__ = ["budgets", "check", "layouts", "pipelines", "schedules", "tma", "wgmma"]
+
+
+def check(candidate: "Candidate") -> tuple[Problem, ...]:
+    """Returns every broken rule, in the order of the codes."""
+    return tuple(
+        candidate.source.problem(
+            finding.key,
+            code,
+            finding.message,
+            allowed=finding.allowed,
+            hint=finding.hint or f"see `kgen rule {code}`",
+        )
+        for code, find in sorted(CHECKS.items())
+        for finding in find(candidate)
+    )

@@ -1,0 +1,63 @@
+"""How a legality rule is written down."""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from kgen.rules import Rule, register
+
+if TYPE_CHECKING:
+    from kgen.plan.matmul import Candidate
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One place where a rule is broken.
+
+    Attributes:
+      key: Dotted key of the spec that is to blame.
+      message: What was found.
+      allowed: What would be accepted.
+      hint: What to do; the rule's own page, if left out.
+    """
+
+    key: str
+    message: str
+    allowed: str | None = None
+    hint: str | None = None
+
+
+type Check = Callable[["Candidate"], Iterator[Finding]]
+
+# The functions of the rules, by code.
+CHECKS: dict[str, Check] = {}
+
+
+def rule(
+    code: str, *, title: str, reason: str, source: str, bad: str, good: str
+) -> Callable[[Check], Check]:
+    """Registers a function that yields a finding for every breach of a rule."""
+
+    def decorate(check: Check) -> Check:
+        register(
+            Rule(
+                code=code,
+                title=title,
+                reason=reason,
+                source=source,
+                bad=bad,
+                good=good,
+            )
+        )
+        CHECKS[code] = check
+        return check
+
+    return decorate
+
+
+def multiples(step: int, top: int) -> str:
+    """Returns the multiples of `step` up to `top` as text."""
+    values = range(step, top + 1, step)
+    if len(values) > 8:
+        return f"multiples of {step} up to {top}"
+    return ", ".join(map(str, values)) or f"a multiple of {step}"

@@ -1,0 +1,115 @@
+"""KG4xx: SMEM, registers and threads of one CTA."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kgen.plan.budget import WARPGROUP_THREADS, compute_registers
+from kgen.plan.legality.base import Finding, rule
+
+if TYPE_CHECKING:
+    from kgen.plan.matmul import Candidate
+
+MIN_REGISTERS, MAX_REGISTERS, REGISTER_STEP = 24, 256, 8
+
+
+@rule(
+    "KG401",
+    title="a CTA's SMEM fits",
+    reason="The ring, the output's slots and the barriers lie in SMEM together. Every "
+    "ref is rounded up to 1,024 bytes.",
+    source="CUDA C++ Programming Guide, compute capability 9.0: 227 KB per CTA",
+    bad="[pipeline]\nmax_concurrent_steps = 16",
+    good="[pipeline]\nmax_concurrent_steps = 4",
+)
+def smem(candidate: "Candidate") -> Iterator[Finding]:
+    needed = candidate.smem()
+    if needed.total <= needed.limit:
+        return
+    stages = candidate.max_concurrent_steps
+    fewer = (s for s in range(stages - 1, 0, -1) if _fits(candidate, s))
+    fitting = next(fewer, None)
+    yield Finding(
+        "pipeline.max_concurrent_steps",
+        f"the CTA needs {needed.total:,} bytes of SMEM",
+        f"at most {needed.limit:,} bytes",
+        (
+            "make the tile smaller"
+            if fitting is None
+            else f"max_concurrent_steps = {fitting} fits"
+        )
+        + "; `kgen rule KG401`",
+    )
+
+
+def _fits(candidate: "Candidate", stages: int) -> bool:
+    smem = candidate.smem(stages=stages)
+    return smem.total <= smem.limit
+
+
+@rule(
+    "KG402",
+    title="the accumulator fits in registers",
+    reason="A float32 accumulator of m x n takes m * n / 128 registers of each thread "
+    "of a warpgroup. What does not fit is spilled to memory in the innermost loop.",
+    source="CUDA C++ Programming Guide: 255 registers per thread, 65,536 per SM",
+    bad="[tile]\nm = 256\nn = 128",
+    good="[tile]\nm = 128\nn = 128",
+)
+def accumulator_registers(candidate: "Candidate") -> Iterator[Finding]:
+    registers = candidate.registers
+    if registers.estimate > registers.compute_limit:
+        yield Finding(
+            "tile",
+            f"the accumulator of {candidate.wg_m} x {candidate.wg_n} takes "
+            f"{registers.accumulator} registers per thread, about "
+            f"{registers.estimate} with all else",
+            f"at most {registers.compute_limit}",
+            "make the tile smaller, or split it among more compute warpgroups",
+        )
+
+
+@rule(
+    "KG403",
+    title="memory_registers is a multiple of 8 from 24 to 256",
+    reason="setmaxnreg takes nothing else.",
+    source="PTX ISA, setmaxnreg",
+    bad="[schedule]\nwarp_specialized = true\nmemory_registers = 42",
+    good="[schedule]\nwarp_specialized = true\nmemory_registers = 40",
+)
+def memory_registers(candidate: "Candidate") -> Iterator[Finding]:
+    count = candidate.memory_registers
+    if count is None:
+        return
+    if count % REGISTER_STEP or not MIN_REGISTERS <= count <= MAX_REGISTERS:
+        yield Finding(
+            "schedule.memory_registers",
+            f"memory_registers = {count}",
+            f"multiples of {REGISTER_STEP} from {MIN_REGISTERS} to {MAX_REGISTERS}",
+        )
+
+
+@rule(
+    "KG404",
+    title="the memory warpgroup gives registers away",
+    reason="setmaxnreg shrinks the memory warpgroup and grows the others; the sum over "
+    "all threads stays within the 65,536 registers of an SM. The other direction would "
+    "ask for more than the kernel was launched with.",
+    source="PTX ISA, setmaxnreg",
+    bad="[tile]\nm = 192\n[schedule]\nwarp_specialized = true\nnum_compute_wgs = 3\n"
+    "memory_registers = 136",
+    good="[tile]\nm = 192\n[schedule]\nwarp_specialized = true\nnum_compute_wgs = 3\n"
+    "memory_registers = 40",
+)
+def register_shares(candidate: "Candidate") -> Iterator[Finding]:
+    count, wgs = candidate.memory_registers, candidate.num_compute_wgs
+    if count is None:
+        return
+    share = compute_registers(candidate.arch, count, wgs)
+    if share < count:
+        even = candidate.arch.registers_per_sm // WARPGROUP_THREADS // (wgs + 1)
+        yield Finding(
+            "schedule.memory_registers",
+            f"memory_registers = {count} leaves {share} for each of {wgs} compute "
+            "warpgroups",
+            f"at most {even // REGISTER_STEP * REGISTER_STEP}",
+        )

@@ -1,0 +1,200 @@
+"""KG6xx: schedules, entry points and what goes with them."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kgen.plan.legality.base import Finding, rule
+
+if TYPE_CHECKING:
+    from kgen.plan.matmul import Candidate
+
+MAX_COMPUTE_WGS = 3
+PIPELINES = "JAX, plgpu.emit_pipeline"
+
+
+@rule(
+    "KG601",
+    title="compute warpgroups belong to a warp-specialised schedule",
+    reason="Without a memory warpgroup one warpgroup does everything, and the keys "
+    "would have no effect.",
+    source="kgen",
+    bad="[schedule]\nnum_compute_wgs = 2",
+    good="[schedule]\nwarp_specialized = true\nnum_compute_wgs = 2",
+)
+def only_warp_specialized(candidate: "Candidate") -> Iterator[Finding]:
+    schedule = candidate.spec.schedule
+    if schedule.warp_specialized:
+        return
+    for key in ("num_compute_wgs", "split", "memory_registers"):
+        if getattr(schedule, key) is not None:
+            yield Finding(
+                f"schedule.{key}",
+                f"schedule.{key} is set, but warp_specialized is false",
+                "warp_specialized = true, or without this key",
+            )
+
+
+@rule(
+    "KG602",
+    title="1 to 3 compute warpgroups",
+    reason="With more, the registers of an SM leave too few for any accumulator worth "
+    "having.",
+    source="CUDA C++ Programming Guide: 65,536 registers per SM",
+    bad="[tile]\nm = 256\n[schedule]\nwarp_specialized = true\nnum_compute_wgs = 4",
+    good="[tile]\nm = 256\n[schedule]\nwarp_specialized = true\nnum_compute_wgs = 2",
+)
+def compute_wgs(candidate: "Candidate") -> Iterator[Finding]:
+    if candidate.num_compute_wgs > MAX_COMPUTE_WGS:
+        yield Finding(
+            "schedule.num_compute_wgs",
+            f"num_compute_wgs = {candidate.num_compute_wgs}",
+            f"1 to {MAX_COMPUTE_WGS}",
+        )
+
+
+@rule(
+    "KG603",
+    title="a pallas_call is not warp-specialised",
+    reason="Its pipeline is `plgpu.emit_pipeline`; warp specialisation needs the "
+    "other entry point.",
+    source=PIPELINES,
+    bad='[kernel]\nentry_point = "pallas_call"\n[schedule]\nwarp_specialized = true',
+    good='[kernel]\nentry_point = "kernel"\n[schedule]\nwarp_specialized = true',
+)
+def pallas_call_is_plain(candidate: "Candidate") -> Iterator[Finding]:
+    if candidate.schedule == "pallas_call" and candidate.spec.schedule.warp_specialized:
+        yield Finding(
+            "schedule.warp_specialized",
+            'warp_specialized = true with entry_point = "pallas_call"',
+            'entry_point = "kernel"',
+        )
+
+
+@rule(
+    "KG604",
+    title="a pallas_call has a sequential dimension",
+    reason="Only sequential dimensions are pipelined. With none, nothing is: every "
+    "block of K would start a CTA of its own and overwrite the same output.",
+    source=PIPELINES,
+    bad='[kernel]\nentry_point = "pallas_call"\n[schedule]\n'
+    'dimension_semantics = ["parallel", "parallel", "parallel"]',
+    good='[kernel]\nentry_point = "pallas_call"\n[schedule]\n'
+    'dimension_semantics = ["parallel", "parallel", "sequential"]',
+)
+def sequential(candidate: "Candidate") -> Iterator[Finding]:
+    semantics = candidate.spec.schedule.dimension_semantics
+    if semantics is not None and "sequential" not in semantics:
+        yield Finding(
+            "schedule.dimension_semantics",
+            "dimension_semantics has no sequential dimension: nothing is pipelined",
+            '["parallel", "parallel", "sequential"]',
+        )
+
+
+@rule(
+    "KG605",
+    title="k is the sequential dimension, m and n are parallel",
+    reason="The accumulator lives as long as one output tile, so a CTA walks K and "
+    "nothing else. Outputs that change along a sequential dimension would be stored "
+    "under a predicate, which JAX's interpreter cannot run: such a kernel could not be "
+    "simulated.",
+    source="JAX, plgpu.emit_pipeline and its GPU interpreter",
+    bad='[kernel]\nentry_point = "pallas_call"\n[schedule]\n'
+    'dimension_semantics = ["sequential", "parallel", "sequential"]',
+    good='[kernel]\nentry_point = "pallas_call"\n[schedule]\n'
+    'dimension_semantics = ["parallel", "parallel", "sequential"]',
+)
+def walks_k(candidate: "Candidate") -> Iterator[Finding]:
+    semantics = candidate.spec.schedule.dimension_semantics
+    if semantics is None or "sequential" not in semantics:
+        return
+    if semantics != ("parallel", "parallel", "sequential"):
+        yield Finding(
+            "schedule.dimension_semantics",
+            f"dimension_semantics = {str(list(semantics)).replace(chr(39), chr(34))}",
+            '["parallel", "parallel", "sequential"]',
+        )
+
+
+@rule(
+    "KG606",
+    title="dimension_semantics belongs to a pallas_call",
+    reason='With entry_point = "kernel" the grid is parallel and the pipeline walks K; '
+    "the key would have no effect.",
+    source="kgen",
+    bad='[schedule]\ndimension_semantics = ["parallel", "parallel", "sequential"]',
+    good='[kernel]\nentry_point = "pallas_call"\n[schedule]\n'
+    'dimension_semantics = ["parallel", "parallel", "sequential"]',
+)
+def semantics_are_used(candidate: "Candidate") -> Iterator[Finding]:
+    semantics = candidate.spec.schedule.dimension_semantics
+    if semantics is not None and candidate.schedule != "pallas_call":
+        yield Finding(
+            "schedule.dimension_semantics",
+            'dimension_semantics is set, but entry_point is "kernel"',
+            'entry_point = "pallas_call", or without this key',
+        )
+
+
+@rule(
+    "KG607",
+    title="the output leaves in equal pieces",
+    reason="A piece that does not divide a warpgroup's columns would leave a rest "
+    "behind. Slots beyond the number of pieces would never be used.",
+    source="kgen",
+    bad="[store]\nn = 48",
+    good="[store]\nn = 64",
+)
+def store_pieces(candidate: "Candidate") -> Iterator[Finding]:
+    store, wg_n = candidate.spec.store, candidate.wg_n
+    if candidate.schedule == "pallas_call":
+        for key in ("n", "slots"):
+            if getattr(store, key) != "auto":
+                yield Finding(
+                    f"store.{key}",
+                    f'store.{key} is set, but entry_point is "pallas_call", which '
+                    "stores whole blocks",
+                    'entry_point = "kernel", or without this key',
+                )
+        return
+    if candidate.store_n > wg_n or wg_n % candidate.store_n:
+        yield Finding(
+            "store.n",
+            f"store.n = {candidate.store_n} does not divide the {wg_n} columns of a "
+            "warpgroup",
+            f"a divisor of {wg_n}",
+        )
+    elif candidate.store_slots > wg_n // candidate.store_n:
+        yield Finding(
+            "store.slots",
+            f"store.slots = {candidate.store_slots} for "
+            f"{wg_n // candidate.store_n} piece(s)",
+            f"1 to {wg_n // candidate.store_n}",
+        )
+
+
+@rule(
+    "KG608",
+    title="test.shapes are sizes that the kernel can do",
+    reason="A rendered kernel takes multiples of its tile, and CUDA launches at most "
+    "65,535 CTAs along m.",
+    source="CUDA C++ Programming Guide, compute capability 9.0",
+    bad="[test]\nshapes = [[100, 256, 512]]",
+    good="[test]\nshapes = [[128, 256, 512]]",
+)
+def test_shapes(candidate: "Candidate") -> Iterator[Finding]:
+    tile = candidate.spec.tile
+    tiles = (tile.m, tile.n, candidate.tile_k)
+    for shape in candidate.spec.test.shapes:
+        for name, size, step in zip("mnk", shape, tiles, strict=True):
+            if size % step:
+                yield Finding(
+                    "test.shapes",
+                    f"{name} = {size} of {list(shape)} is not a multiple of {step}",
+                    f"multiples of {step}",
+                )
+        top = candidate.arch.max_grid_yz * tile.m
+        if shape[0] > top:
+            yield Finding(
+                "test.shapes", f"m = {shape[0]} of {list(shape)}", f"at most {top}"
+            )

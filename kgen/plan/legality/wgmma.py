@@ -1,0 +1,160 @@
+"""KG1xx: what the wgmma instruction can do."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kgen.plan.legality.base import Finding, multiples, rule
+
+if TYPE_CHECKING:
+    from kgen.plan.matmul import Candidate
+
+PTX = "PTX ISA, Asynchronous Warpgroup Level Matrix Instructions (wgmma)"
+WGMMA_M = 64
+WGMMA_N_STEP = 8
+WGMMA_N_MAX = 256
+
+
+@rule(
+    "KG101",
+    title="tile.m is a multiple of 64 rows for every warpgroup that splits it",
+    reason="One wgmma multiplies 64 rows. Warpgroups that split m each need a whole "
+    "number of such instructions.",
+    source=PTX,
+    bad="[tile]\nm = 100",
+    good="[tile]\nm = 128",
+)
+def tile_m(candidate: "Candidate") -> Iterator[Finding]:
+    parts = candidate.num_compute_wgs if candidate.split == "m" else 1
+    step, m = WGMMA_M * parts, candidate.spec.tile.m
+    if m % step:
+        whose = f" for each of {parts} compute warpgroups" if parts > 1 else ""
+        yield Finding(
+            "tile.m",
+            f"tile.m = {m} is not a multiple of {WGMMA_M}{whose}",
+            multiples(step, 256),
+            "wgmma works on 64-row tiles; see `kgen rule KG101`",
+        )
+
+
+@rule(
+    "KG102",
+    title="a warpgroup's columns are a multiple of 8 and at most 256",
+    reason="N of one wgmma is a multiple of 8 up to 256, and Mosaic GPU issues one "
+    "instruction for all columns of a warpgroup.",
+    source=PTX,
+    bad='[kernel]\nlayout = "nt"\n[dtypes]\nout = "float32"\n[tile]\nn = 20',
+    good='[kernel]\nlayout = "nt"\n[dtypes]\nout = "float32"\n[tile]\nn = 24',
+)
+def wgmma_n(candidate: "Candidate") -> Iterator[Finding]:
+    parts = candidate.num_compute_wgs if candidate.split == "n" else 1
+    step, n = WGMMA_N_STEP * parts, candidate.spec.tile.n
+    top = WGMMA_N_MAX * parts
+    if n % step or n > top:
+        whose = f" for {parts} compute warpgroups that split it" if parts > 1 else ""
+        yield Finding(
+            "tile.n",
+            f"tile.n = {n} is not a multiple of {step} up to {top}{whose}",
+            multiples(step, top),
+        )
+
+
+@rule(
+    "KG103",
+    title="an N-major B needs columns in multiples of the swizzle",
+    reason='With layout "nn" B lies in rows of n, and wgmma reads it in pieces of one '
+    "swizzle width. Mosaic GPU answers other sizes with an empty AssertionError.",
+    source="Mosaic GPU, wgmma and mma_utils; reproduced on a CPU",
+    bad="[tile]\nn = 96\n[transforms]\nswizzle = 128",
+    good="[tile]\nn = 96\n[transforms]\nswizzle = 64",
+)
+def n_major_b(candidate: "Candidate") -> Iterator[Finding]:
+    swizzle = candidate.b_layout.swizzle
+    if candidate.layout != "nn" or swizzle is None:
+        return
+    step, n = swizzle // candidate.itemsize, candidate.wg_n
+    if n % step:
+        what = (
+            "tile.n" if n == candidate.spec.tile.n else "a warpgroup's part of tile.n"
+        )
+        yield Finding(
+            "tile.n",
+            f"{what} = {n} is not a multiple of {step}, the {swizzle}-byte swizzle of "
+            f"{candidate.spec.dtypes.b}",
+            multiples(step, WGMMA_N_MAX),
+            'a narrower transforms.swizzle or layout = "nt" allows more sizes',
+        )
+
+
+@rule(
+    "KG104",
+    title="tile.k is a multiple of the swizzle",
+    reason="A step of K is read in pieces of one swizzle width; a tail would be "
+    "dropped or read from the next slot.",
+    source="Mosaic GPU, wgmma; reproduced on a CPU",
+    bad="[tile]\nk = 40",
+    good="[tile]\nk = 64",
+)
+def tile_k(candidate: "Candidate") -> Iterator[Finding]:
+    swizzle, k = candidate.a_layout.swizzle, candidate.tile_k
+    if swizzle is None:
+        return
+    step = swizzle // candidate.itemsize
+    if k % step:
+        yield Finding(
+            "tile.k",
+            f"tile.k = {k} is not a multiple of {step}, the {swizzle}-byte swizzle of "
+            f"{candidate.spec.dtypes.a}",
+            multiples(step, 256),
+        )
+
+
+@rule(
+    "KG105",
+    title="A and B have the same dtype",
+    reason="wgmma takes one element type for both operands (fp8 kinds apart).",
+    source=PTX,
+    bad='[dtypes]\na = "float16"\nb = "bfloat16"',
+    good='[dtypes]\na = "bfloat16"\nb = "bfloat16"',
+)
+def same_dtype(candidate: "Candidate") -> Iterator[Finding]:
+    a, b = candidate.spec.dtypes.a, candidate.spec.dtypes.b
+    if a != b:
+        yield Finding(
+            "dtypes.b", f'dtypes.b = "{b}" differs from dtypes.a = "{a}"', f'"{a}"'
+        )
+
+
+@rule(
+    "KG106",
+    title="the accumulator is float32",
+    reason="bfloat16 and float32 operands accumulate in float32 only. float16 could "
+    "accumulate in float16, which overflows at 65,504 and loses 13 bits on the way.",
+    source=PTX,
+    bad='[dtypes]\naccumulator = "float16"',
+    good='[dtypes]\naccumulator = "float32"',
+)
+def accumulator(candidate: "Candidate") -> Iterator[Finding]:
+    dtype = candidate.spec.dtypes.accumulator
+    if dtype != "float32":
+        yield Finding(
+            "dtypes.accumulator", f'dtypes.accumulator = "{dtype}"', '"float32"'
+        )
+
+
+@rule(
+    "KG107",
+    title="only 16-bit operands may be transposed",
+    reason="wgmma reads float32 (tf32) operands K-major only: A as [m, k] and B as "
+    "[n, k].",
+    source=PTX + ", matrix descriptor; reproduced on a CPU",
+    bad='[kernel]\nlayout = "nn"\n[dtypes]\na = "float32"\nb = "float32"',
+    good='[kernel]\nlayout = "nt"\n[dtypes]\na = "float32"\nb = "float32"',
+)
+def transposed(candidate: "Candidate") -> Iterator[Finding]:
+    if candidate.layout == "nn" and candidate.itemsize != 2:
+        yield Finding(
+            "kernel.layout",
+            f'layout "nn" has an N-major B, which {candidate.spec.dtypes.b} cannot be',
+            '"nt"',
+            'set kernel.layout = "nt" and pass B as [n, k]; see `kgen rule KG107`',
+        )
