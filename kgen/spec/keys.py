@@ -1,0 +1,146 @@
+"""Findings about keys: what a table may hold, and what was probably meant."""
+
+import dataclasses
+import difflib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from kgen.spec.locate import KeyPath
+from kgen.spec.schema import Node, spec_node
+from kgen.spec.wording import join_or, show, write_key
+
+NAME: KeyPath = ("kernel", "name")
+DOC: KeyPath = ("kernel", "doc")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that is wrong with a document, before file and line are known.
+
+    Attributes:
+      path: The key that is wrong; for a missing one, where it should be.
+      code: Code of the rule.
+      message: What was found.
+      allowed: What would be accepted, or None.
+      hint: What to do next, or None.
+      kind: Equal for findings that are one and the same to the user, although their
+        messages differ between the variants of a `[matrix]`.
+    """
+
+    path: KeyPath
+    code: str
+    message: str
+    allowed: str | None = None
+    hint: str | None = None
+    kind: str = ""
+
+
+def node_at(path: Sequence[str | int]) -> Node | None:
+    """Returns the schema of the key or array element at `path`; None if unknown."""
+    node: Node | None = spec_node()
+    for part in path:
+        node = _child(node, part) if node is not None else None
+    return node
+
+
+def _child(node: Node, part: str | int) -> Node | None:
+    for option in node.get("anyOf", [node]):
+        child = (
+            option.get("items")
+            if isinstance(part, int)
+            else option.get("properties", {}).get(part)
+        )
+        if child is not None:
+            return dict(child)
+    return None
+
+
+def is_table(node: Node) -> bool:
+    return node.get("type") == "object"
+
+
+def closest(word: str, candidates: Sequence[str]) -> str | None:
+    """Returns the candidate that `word` is most likely a misspelling of."""
+    folded = {candidate.lower(): candidate for candidate in candidates}
+    matches = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
+    return folded[matches[0]] if matches else None
+
+
+def unknown_key(path: KeyPath, value: Any, *, within: KeyPath = ()) -> Finding:
+    """Returns the finding about a key that the model lacks.
+
+    Args:
+      path: The key, as the model would name it.
+      value: Its value.
+      within: Where the model's keys are looked up in the document: `("matrix",)`, or
+        empty for the document itself.
+    """
+    *table, key = path
+    node = node_at(table)
+    assert node is not None, "the table around the key is known"
+    assert isinstance(key, str), "an array has no unknown elements"
+    fields = [*node["properties"]]
+    if not table and not within:
+        fields.append("matrix")
+    is_top_table = isinstance(value, dict) and not table and not within
+    shown = f"table [{write_key(path)}]" if is_top_table else f"key {write_key(path)}"
+    return Finding(
+        path=(*within, *path),
+        code="KG003",
+        message=f"unknown {shown}" + (f" in [{write_key(within)}]" if within else ""),
+        allowed=", ".join(fields),
+        hint=_meant(tuple(table), key, fields),
+    )
+
+
+def _meant(table: KeyPath, key: str, fields: list[str]) -> str | None:
+    homes = [path[:-1] for path in _all_paths() if path[-1] == key]
+    if homes and () in homes:
+        return f"it is a table of its own: [{key}]"
+    if homes:
+        depth = min(map(len, homes))
+        tables = [f"[{write_key(home)}]" for home in homes if len(home) == depth]
+        return f"it belongs in {join_or(tables)}"
+    if key.split(".") in [list(path) for path in _all_paths()]:
+        return f"write {key} without quotes"
+    near = closest(key, fields)
+    if near is not None:
+        return f"did you mean {write_key([*table, near])}?"
+    far = closest(key, [str(path[-1]) for path in _all_paths()])
+    if far is not None:
+        path = min((p for p in _all_paths() if p[-1] == far), key=len)
+        return f"did you mean {write_key(path)}?"
+    return None
+
+
+def _all_paths(node: Node | None = None, path: KeyPath = ()) -> Iterator[KeyPath]:
+    """Yields the path of every table and key of the model."""
+    properties = (spec_node() if node is None else node).get("properties", {})
+    for key, child in properties.items():
+        yield (*path, key)
+        yield from _all_paths(child, (*path, key))
+
+
+def show_pair(path: Sequence[str | int], value: object) -> str:
+    """Returns `key = value`, as TOML writes it."""
+    return f"{write_key(path)} = {show(value)}"
+
+
+def get(table: Any, path: KeyPath) -> Any:
+    """Returns the value at `path` in a document, or None."""
+    for part in path:
+        if not isinstance(table, dict) or part not in table:
+            return None
+        table = table[part]
+    return table
+
+
+def set_value(table: dict[str, Any], path: KeyPath, value: Any) -> None:
+    """Sets the value at `path` in a document, unless a scalar is in the way."""
+    *parents, last = path
+    for part in parents:
+        child = table.setdefault(str(part), {})
+        if not isinstance(child, dict):
+            return  # Validation tells that a table is expected there.
+        table = child
+    table[str(last)] = value

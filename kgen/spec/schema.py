@@ -1,0 +1,105 @@
+"""The JSON Schema of a spec file, derived from the model.
+
+Editors take completion and hover texts from it; the loader takes from it what it says
+is allowed.
+"""
+
+import copy
+import functools
+import json
+from typing import Any
+
+from kgen.spec.model import Spec
+
+Node = dict[str, Any]
+
+FILE_NAME = "kgen.schema.json"
+"""Name of the file in `specs/` that ships the schema."""
+
+FIXED_KEYS = ("name", "op")
+"""Keys of `[kernel]` that `[matrix]` cannot set: the first is its pattern, the second
+decides which keys there are."""
+
+_MATRIX = (
+    "Expands the file into a family of specs: one for every combination of the values,"
+    " the first key varying slowest. `{tile.n}` in `kernel.name` and `kernel.doc` stands"
+    " for the value of that key."
+)
+
+
+def schema_text() -> str:
+    """Returns the text of `kgen.schema.json`."""
+    return json.dumps(json_schema(), indent=2) + "\n"
+
+
+def json_schema() -> Node:
+    """Returns the schema of a spec file, draft 2020-12, without references."""
+    tables = spec_node()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "kgen spec",
+        **tables,
+        "properties": {**tables["properties"], "matrix": _matrix(tables)},
+    }
+
+
+def spec_node() -> Node:
+    """Returns the schema of `Spec` alone: one variant, without `[matrix]`.
+
+    TOML has no null, so a field that may be None is one that may be left out.
+    """
+    return copy.deepcopy(_spec_node())
+
+
+@functools.cache
+def _spec_node() -> Node:
+    schema = Spec.model_json_schema()
+    return _tidy(schema, schema["$defs"])
+
+
+def _tidy(node: Node, definitions: Node) -> Node:
+    """Returns `node` with references resolved, and without null and made-up titles."""
+    node = {**definitions.get(node.get("$ref", "").rpartition("/")[2], {}), **node}
+    if node.get("type") == "object":
+        node["properties"] = {
+            key: _tidy(child, definitions) for key, child in node["properties"].items()
+        }
+        node.pop("default", None)  # Told key by key.
+    if "items" in node:
+        node["items"] = _tidy(node["items"], definitions)
+    if "anyOf" in node:
+        options = [_tidy(option, definitions) for option in node.pop("anyOf")]
+        options = [option for option in options if option != {"type": "null"}]
+        node |= {"anyOf": options} if len(options) > 1 else options[0]
+    if "description" in node:
+        node["description"] = " ".join(node["description"].split())
+    for noise in ("$defs", "$ref", "title"):
+        node.pop(noise, None)
+    if "default" in node and node["default"] is None:
+        del node["default"]
+    return node
+
+
+def _matrix(node: Node) -> Node:
+    """Returns the schema of `[matrix]`: `node`'s keys, with an array for each value."""
+    matrix = {**_arrays(node), "description": _MATRIX, "minProperties": 1}
+    for key in FIXED_KEYS:
+        del matrix["properties"]["kernel"]["properties"][key]
+    return matrix
+
+
+def _arrays(node: Node) -> Node:
+    if node.get("type") == "object":
+        return {
+            "additionalProperties": False,
+            "description": node["description"],
+            "properties": {k: _arrays(v) for k, v in node["properties"].items()},
+            "type": "object",
+        }
+    return {
+        "description": node["description"],
+        "items": {k: v for k, v in node.items() if k not in ("description", "default")},
+        "minItems": 1,
+        "type": "array",
+        "uniqueItems": True,
+    }

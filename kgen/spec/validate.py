@@ -1,0 +1,217 @@
+"""From a TOML document to a `Spec`, or to everything that is wrong with it.
+
+pydantic decides what is valid. How a refusal is told is decided here, from the value
+and the schema of its key: pydantic's own words speak of Python.
+"""
+
+from typing import Any
+
+import pydantic
+
+from kgen.spec import names
+from kgen.spec.keys import (
+    NAME,
+    Finding,
+    closest,
+    get,
+    is_table,
+    node_at,
+    show_pair,
+    unknown_key,
+)
+from kgen.spec.locate import KeyPath
+from kgen.spec.model import Spec
+from kgen.spec.schema import Node
+from kgen.spec.wording import (
+    accepts,
+    describe,
+    join_or,
+    kind,
+    show,
+    types,
+    write_key,
+)
+
+# Other people's names for values, far from ours in spelling.
+_ALIASES = {
+    "f16": "float16",
+    "fp16": "float16",
+    "half": "float16",
+    "bf16": "bfloat16",
+    "f32": "float32",
+    "fp32": "float32",
+    "tf32": "float32",
+    "gemm": "matmul",
+    "dot": "matmul",
+    "hopper": "sm_90a",
+    "sm_90": "sm_90a",
+    "sm90": "sm_90a",
+    "sm90a": "sm_90a",
+}
+
+
+def validate(data: dict[str, Any]) -> tuple[Spec | None, tuple[Finding, ...]]:
+    """Returns the spec that `data` holds, or None and why not.
+
+    Args:
+      data: One variant as `tomllib` returns it, with tuples for arrays and without
+        `[matrix]`.
+    """
+    findings: dict[KeyPath, Finding] = {}
+    name = _name_finding(data)
+    if name is not None:
+        findings[name.path] = name
+    spec = None
+    try:
+        spec = Spec.model_validate(data)
+    except pydantic.ValidationError as error:
+        for detail in error.errors(include_url=False, include_context=False):
+            path, value = _place(data, detail["loc"], detail["type"] == "missing")
+            findings.setdefault(path, _finding(path, value, detail["type"]))
+    return spec if not findings else None, _outermost_removed(findings)
+
+
+def _place(
+    data: dict[str, Any], location: KeyPath, missing: bool
+) -> tuple[KeyPath, Any]:
+    """Returns the key that pydantic's `location` means, and its value.
+
+    Among the keys and indices, a location also names the members of unions.
+    """
+    path: KeyPath = ()
+    value: Any = data
+    for part in location[: -1 if missing else None]:
+        if isinstance(part, int) or (isinstance(value, dict) and part in value):
+            path, value = (*path, part), value[part]
+    return ((*path, location[-1]), None) if missing else (path, value)
+
+
+def _outermost_removed(findings: dict[KeyPath, Finding]) -> tuple[Finding, ...]:
+    """Drops what follows from a fault further inside.
+
+    An array with one bad element is also told to be no "auto", and to be too short.
+    """
+    around = {path[:end] for path in findings for end in range(len(path))}
+    return tuple(f for path, f in findings.items() if path not in around)
+
+
+def _finding(path: KeyPath, value: Any, error: str) -> Finding:
+    if error == "missing":
+        return _missing(path)
+    node = node_at(path)
+    if node is None:
+        return unknown_key(path, value)
+    expected = types(node)
+    if kind(value) not in expected:
+        return Finding(
+            path=path,
+            code="KG004",
+            message=f"{show_pair(path, value)} is {kind(value)},"
+            f" {join_or(expected)} is expected",
+            allowed=None if is_table(node) else describe(node),
+            hint=_other_type(path, node, value),
+        )
+    return Finding(
+        path=path,
+        code="KG005",
+        message=_bad_value(path, node, value, error),
+        allowed=describe(node),
+        hint=_other_value(node, value),
+    )
+
+
+def _bad_value(path: KeyPath, node: Node, value: Any, error: str) -> str:
+    if error == "string_too_long":
+        return f"{write_key(path)} has {len(value)} characters"
+    if error in ("too_short", "too_long"):
+        plural = "" if len(value) == 1 else "s"
+        return f"{show_pair(path, value)} has {len(value)} element{plural}"
+    ranged = any("minimum" in option for option in node.get("anyOf", [node]))
+    if isinstance(value, int) and ranged:
+        return f"{show_pair(path, value)} is out of range"
+    return f"{show_pair(path, value)} is not allowed"
+
+
+def _missing(path: KeyPath) -> Finding:
+    node = node_at(path)
+    assert node is not None, "what is missing is known"
+    if is_table(node):
+        return Finding(
+            path=path,
+            code="KG006",
+            message=f"[{write_key(path)}] is missing",
+            hint=f"add it, with {' and '.join(node['required'])}",
+        )
+    value = describe(node) if "const" in node or "enum" in node else '"..."'
+    return Finding(
+        path=path,
+        code="KG006",
+        message=f"{write_key(path)} is missing",
+        hint=f"add `{path[-1]} = {value}` to [{write_key(path[:-1])}]",
+    )
+
+
+def _other_type(path: KeyPath, node: Node, value: Any) -> str | None:
+    """Returns a hint if the value was meant well but written as another type."""
+    if kind(value) == "an array of tables" and is_table(node):
+        return f"write [{write_key(path)}] with single brackets, and once"
+    meant = _reread(value)
+    if meant is not None and accepts(node, meant):
+        return f"write {show(meant)}"
+    return None
+
+
+def _reread(value: Any) -> Any:
+    """Returns what else a scalar may have been meant as, or None."""
+    match value:
+        case str() if value.isascii() and value.isdigit() and len(value) < 10:
+            return int(value)
+        case "true" | "false":
+            return value == "true"
+        case float() if value.is_integer():
+            return int(value)
+        case 0 | 1:
+            return bool(value)
+        case (only,):
+            return only
+    return None
+
+
+def _other_value(node: Node, value: Any) -> str | None:
+    """Returns a hint at an allowed value that resembles this one."""
+    meant = _reread(value)
+    if meant is not None and accepts(node, meant):
+        return f"write {show(meant)}"
+    if not isinstance(value, str):
+        return None
+    options = [item for option in node.get("anyOf", [node]) for item in _words(option)]
+    near = _ALIASES.get(value.lower())
+    if near not in options:
+        near = closest(value, options)
+    return None if near is None else f"did you mean {show(near)}?"
+
+
+def _words(node: Node) -> list[str]:
+    values = node.get("enum", [node["const"]] if "const" in node else [])
+    return [value for value in values if isinstance(value, str)]
+
+
+def _name_finding(data: dict[str, Any]) -> Finding | None:
+    """Returns what is wrong with `kernel.name`, if it is a string at all."""
+    name = get(data, NAME)
+    fault = names.name_fault(name) if isinstance(name, str) else None
+    if fault is None:
+        return None
+    hint = None
+    if "{" in name:
+        hint = "a placeholder such as {tile.n} needs a [matrix] that sets its key"
+    elif fault.suggestion is not None:
+        hint = f'did you mean "{fault.suggestion}"?'
+    return Finding(
+        path=NAME,
+        code="KG007",
+        message=f"{show_pair(NAME, name)} {fault.reason}",
+        allowed=fault.allowed,
+        hint=hint,
+        kind=fault.reason,
+    )
