@@ -1,0 +1,59 @@
+"""What the commands print with: text as tables, or JSON."""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from kgen.errors import FileError
+from kgen.tables import Table, write_tables, write_text
+
+type Command = Callable[..., None]
+
+
+def format_option(command: Command) -> Command:
+    """Adds `--format text|json` as the parameter `output_format`."""
+    return click.option(
+        "--format",
+        "output_format",
+        type=click.Choice(("text", "json")),
+        default="text",
+        show_default=True,
+        help="Tables to read, or JSON for programs.",
+    )(command)
+
+
+def print_tables(tables: Sequence[Table]) -> None:
+    """Prints `tables` to standard output."""
+    _print(lambda: write_tables(tables, sys.stdout))
+
+
+def print_text(text: str) -> None:
+    """Prints `text` to standard output as it is."""
+    _print(lambda: write_text(text, sys.stdout))
+
+
+def print_json(value: Any) -> None:
+    """Prints `value` as JSON, its keys in the order given."""
+    print_text(json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def print_problems(text: str) -> None:
+    """Prints what is wrong to standard error."""
+    _print(lambda: write_text(text + "\n", sys.stderr))
+
+
+def _print(write: Callable[[], None]) -> None:
+    """Runs `write`.
+
+    Raises:
+      FileError: the stream takes no more, for example as the disk is full.
+    """
+    try:
+        write()
+    except BrokenPipeError:
+        raise  # The reader has seen enough; click ends quietly.
+    except OSError as error:
+        raise FileError(f"could not write the output: {error.strerror}") from error

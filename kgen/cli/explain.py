@@ -1,0 +1,78 @@
+"""`kgen explain`: the plan of a spec as tables."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kgen.cli._output import format_option, print_json, print_tables
+
+if TYPE_CHECKING:
+    from kgen.spec.source import SourcedSpec
+
+
+def _parse_shape(
+    _context: click.Context, _parameter: click.Parameter, value: str | None
+) -> tuple[int, int, int] | None:
+    """Returns the sizes in a text such as `4096,4096,4096`."""
+    if value is None:
+        return None
+    # Few enough digits for `int`, far more than any size may have.
+    match = re.fullmatch(r"([0-9]{1,30}),([0-9]{1,30}),([0-9]{1,30})", value)
+    if match is None:
+        raise click.BadParameter(f"{value!r} is not three sizes such as 4096,4096,4096")
+    m, n, k = map(int, match.groups())
+    return m, n, k
+
+
+@click.command()
+@click.argument("spec", type=click.Path(path_type=Path))
+@click.option(
+    "--shape",
+    metavar="M,N,K",
+    callback=_parse_shape,
+    help="Sizes to explain; by default the largest of the spec's [test] shapes, else "
+    "4096,4096,4096 rounded up to the tile.",
+)
+@click.option(
+    "--variant",
+    metavar="NAME",
+    help="Only this variant of a spec with a [matrix].",
+)
+@format_option
+def command(
+    spec: Path,
+    shape: tuple[int, int, int] | None,
+    variant: str | None,
+    output_format: str,
+) -> None:
+    """Show the plan of SPEC: tiles, SMEM, registers, and the roofline for a shape.
+
+    Nothing is rendered, and no GPU is needed.
+    """
+    from kgen.explain import default_shape, explain, tables
+    from kgen.plan import make_plan
+    from kgen.spec.load import load_file
+
+    plans = [make_plan(sourced) for sourced in _chosen(load_file(spec), variant)]
+    explained = [explain(plan, shape or default_shape(plan)) for plan in plans]
+    if output_format == "json":
+        print_json({"variants": explained})
+    else:
+        print_tables([table for figures in explained for table in tables(figures)])
+
+
+def _chosen(
+    variants: "tuple[SourcedSpec, ...]", name: str | None
+) -> "tuple[SourcedSpec, ...]":
+    """Returns the variant called `name`, or all of them."""
+    from kgen.errors import UsageError
+
+    if name is None:
+        return variants
+    chosen = tuple(variant for variant in variants if variant.name == name)
+    if not chosen:
+        names = ", ".join(variant.name for variant in variants)
+        raise UsageError(f"no variant is called {name!r}\n  allowed: {names}")
+    return chosen

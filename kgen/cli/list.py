@@ -1,0 +1,138 @@
+"""`kgen list`: the specs of a catalogue."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kgen.cli._output import (
+    format_option,
+    print_json,
+    print_problems,
+    print_tables,
+)
+
+if TYPE_CHECKING:
+    from kgen.errors import KgenError
+    from kgen.plan.model import Plan
+
+DEFAULT_DIR = Path("specs")
+# What each key of `--format json` means, in the order of the keys.
+FIELDS = {
+    "name": "Name of the module.",
+    "op": "Operation.",
+    "a_dtype": "Elements of A.",
+    "b_dtype": "Elements of B.",
+    "out_dtype": "Elements of the result.",
+    "layout": "`nn` or `nt`: how A and B lie in memory.",
+    "tile_m": "Rows of the output tile of one CTA.",
+    "tile_n": "Columns of the same.",
+    "tile_k": "Depth of one pipeline step.",
+    "max_concurrent_steps": "Slots of the SMEM ring.",
+    "schedule": "`pipelined`, `warp_specialized` or `pallas_call`.",
+    "arch": "GPU architecture, as ptxas names it.",
+    "file": "The spec's file.",
+}
+_SHORT = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}
+
+
+@click.command()
+@click.argument("specs", nargs=-1, type=click.Path(path_type=Path))
+@format_option
+@click.pass_context
+def command(ctx: click.Context, specs: tuple[Path, ...], output_format: str) -> None:
+    """List the kernels that SPECS describe: files, or directories of them.
+
+    Without SPECS: those in specs/, or the catalogue that kgen brings along where there
+    is no such directory. Invalid specs are told after the list.
+    """
+    places, note = (specs, "") if specs else _default_places()
+    plans, errors = _plan_all(places)
+    if output_format == "json":
+        print_json({"kernels": [_figures(path, plan) for path, plan in plans]})
+    else:
+        _print_table(plans, note)
+    if errors:
+        print_problems("\n".join(map(str, errors)))
+        ctx.exit(max(error.exit_code for error in errors))
+
+
+def _default_places() -> tuple[tuple[Path, ...], str]:
+    """Returns what to list when nothing is named, and a note about it."""
+    from kgen.resources import specs_dir
+
+    if DEFAULT_DIR.is_dir():
+        return (DEFAULT_DIR,), ""
+    note = f"There is no {DEFAULT_DIR}/ here: this is the catalogue that kgen brings."
+    return (specs_dir(),), note
+
+
+def _plan_all(
+    places: tuple[Path, ...],
+) -> "tuple[list[tuple[Path, Plan]], list[KgenError]]":
+    """Plans every variant below `places`; returns (file, plan) pairs and errors."""
+    from kgen.errors import KgenError
+    from kgen.plan import make_plan
+    from kgen.spec.load import find_specs, load_file
+
+    plans: list[tuple[Path, Plan]] = []
+    errors: list[KgenError] = []
+    for path in find_specs(places):
+        try:
+            variants = load_file(path)
+        except KgenError as error:
+            errors.append(error)
+            continue
+        for variant in variants:
+            try:
+                plans.append((path, make_plan(variant)))
+            except KgenError as error:
+                errors.append(error)
+    return plans, errors
+
+
+def _figures(path: Path, plan: "Plan") -> dict[str, Any]:
+    return {
+        "name": plan.name,
+        "op": plan.op,
+        "a_dtype": plan.operand_dtype,
+        "b_dtype": plan.operand_dtype,
+        "out_dtype": plan.out_dtype,
+        "layout": plan.layout,
+        "tile_m": plan.tile_m,
+        "tile_n": plan.tile_n,
+        "tile_k": plan.tile_k,
+        "max_concurrent_steps": plan.max_concurrent_steps,
+        "schedule": plan.schedule,
+        "arch": plan.arch,
+        "file": path.as_posix(),
+    }
+
+
+def _print_table(plans: list[tuple[Path, "Plan"]], note: str) -> None:
+    from kgen.tables import Table
+
+    rows = tuple(
+        (
+            plan.name,
+            plan.op,
+            f"{_SHORT[plan.operand_dtype]} x {_SHORT[plan.operand_dtype]} -> "
+            f"{_SHORT[plan.out_dtype]}",
+            f"{plan.tile_m}x{plan.tile_n}x{plan.tile_k}",
+            str(plan.max_concurrent_steps),
+            plan.schedule,
+            path.as_posix(),
+        )
+        for path, plan in plans
+    )
+    print_tables(
+        [
+            Table(
+                title="",
+                columns=("name", "op", "dtypes", "tile", "stages", "schedule", "file"),
+                rows=rows,
+                right=frozenset({4}),
+                note=note,
+            )
+        ]
+    )

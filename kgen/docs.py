@@ -1,0 +1,225 @@
+"""The reference in docs/, written from the code so that it cannot drift.
+
+`python -m kgen.docs` writes it; `python -m kgen.docs --check` exits with 1 where the
+files differ from what it would write.
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import click
+
+from kgen.errors import ExitCode
+
+DOCS_DIR = Path(__file__).resolve().parent.parent / "docs"
+
+_EXIT_CODES = {
+    ExitCode.OK: "All is well.",
+    ExitCode.DIFFERS: "A check found differences: `kgen render --check` names the files, "
+    "`kgen doctor` what keeps `kgen render` from working here.",
+    ExitCode.USAGE: "The command line is wrong, or asks for something that cannot be "
+    "done.",
+    ExitCode.INVALID_SPEC: "A spec is invalid or breaks a legality rule.",
+    ExitCode.NOT_VERIFIED: "A module failed verification; nothing was written.",
+    ExitCode.IO: "A file could not be read or written.",
+}
+
+
+def build() -> dict[str, str]:
+    """Returns the text of every generated page, by its file name."""
+    return {"cli.md": cli_page(), "rules.md": rules_page(), "spec.md": spec_page()}
+
+
+def rules_page() -> str:
+    """Returns the page of legality rules, from their registry."""
+    from kgen.rule_groups import grouped
+    from kgen.rules import all_rules
+
+    lines = [
+        "# Rules",
+        "",
+        "What makes a spec legal. `kgen rule CODE` prints the same.",
+    ]
+    for group, rules in grouped(all_rules()):
+        lines += ["", f"## {group}"]
+        for rule in rules:
+            lines += ["", f"### {rule.code}: {_prose(rule.title)}", ""]
+            lines += [_prose(rule.reason), ""]
+            lines += ["Refused:", "", *_fenced(rule.bad, "toml"), ""]
+            lines += ["Accepted:", "", *_fenced(rule.good, "toml"), ""]
+            lines += [f"Source: {_prose(rule.source)}"]
+    return _page(lines)
+
+
+def spec_page() -> str:
+    """Returns the page of the spec's tables and keys, from the model."""
+    from kgen.spec_reference import matrix_about, tables
+
+    lines = [
+        "# The spec",
+        "",
+        "A spec is a TOML file. Every key but those marked *required* may be left out; "
+        "where no default is shown, kgen decides.",
+    ]
+    for table in tables():
+        rows = (
+            (
+                f"`{key.name}`",
+                key.values,
+                "*required*" if key.required else _code(key.default),
+                key.about,
+            )
+            for key in table.keys
+        )
+        lines += ["", f"## [{table.name}]", "", _prose(table.about), ""]
+        lines += _markdown_table(("key", "value", "default", "meaning"), rows)
+    lines += ["", "## [matrix]", "", _prose(matrix_about()), ""]
+    lines += _fenced(
+        '[kernel]\nname = "bf16_128x{tile.n}"\nop = "matmul"\n\n'
+        "[matrix]\ntile.n = [64, 128, 256]",
+        "toml",
+    )
+    return _page(lines)
+
+
+def cli_page() -> str:
+    """Returns the page of commands, from click."""
+    from kgen.cli import cli
+
+    context = click.Context(cli, info_name="kgen")
+    lines = ["# Commands"]
+    for name in sorted(cli.list_commands(context)):
+        command = cli.get_command(context, name)
+        assert command is not None, f"{name} is listed"
+        lines += ["", *_command_lines(name, command), *_json_lines(name)]
+    lines += ["", "## Exit codes", ""]
+    lines += _markdown_table(
+        ("code", "meaning"),
+        ((str(int(code)), _EXIT_CODES[code]) for code in ExitCode),
+    )
+    lines += ["", "## Shell completion", ""]
+    lines += ["Put the line of your shell into its start-up file:", ""]
+    lines += _fenced(
+        'eval "$(_KGEN_COMPLETE=bash_source kgen)"  # ~/.bashrc\n'
+        'eval "$(_KGEN_COMPLETE=zsh_source kgen)"   # ~/.zshrc\n'
+        "_KGEN_COMPLETE=fish_source kgen | source   # ~/.config/fish/config.fish",
+        "sh",
+    )
+    return _page(lines)
+
+
+def _command_lines(name: str, command: click.Command) -> list[str]:
+    """Returns what a command does and takes."""
+    context = click.Context(command, info_name=f"kgen {name}")
+    usage = " ".join([f"kgen {name}", *command.collect_usage_pieces(context)])
+    lines = [f"## kgen {name}", "", *_fenced(usage, "text"), ""]
+    # \b keeps click from filling a paragraph; it is no text.
+    help_text = (command.help or "").replace("\b\n", "")
+    lines += ["\n".join(line.strip() for line in help_text.strip().splitlines())]
+    rows = [
+        (f"`{option}`", meaning)
+        for parameter in command.get_params(context)
+        for option, meaning in [parameter.get_help_record(context) or ("", "")]
+        if option and option != "--help"
+    ]
+    if rows:
+        lines += ["", *_markdown_table(("option", "meaning"), rows)]
+    return lines
+
+
+def _json_lines(name: str) -> list[str]:
+    """Returns what the keys of a command's JSON mean."""
+    from kgen.cli import doctor
+    from kgen.cli import list as list_command
+    from kgen.explain.fields import FIELDS
+
+    heads = ("key", "meaning")
+    if name == "explain":
+        rows = [
+            (f"`{group}.{key}`", field.about)
+            for group, fields in FIELDS.items()
+            for key, field in fields.items()
+        ]
+        about = (
+            '`--format json` prints `{"variants": [...]}`, one object for each variant '
+            "with the keys below. Rows of `layouts` are an array. A key that ends in a "
+            "unit tells it; a `_ratio` is of one."
+        )
+        return ["", about, "", *_markdown_table(heads, rows)]
+    if name == "list":
+        about = '`--format json` prints `{"kernels": [...]}`, each with these keys.'
+        return ["", about, "", *_meanings(list_command.FIELDS)]
+    if name == "doctor":
+        about = "`--format json` prints an object with these keys."
+        return ["", about, "", *_meanings(doctor.FIELDS)]
+    if name == "rule":
+        about = (
+            '`--format json` prints `{"rules": [...]}`, each with `code`, `title`, '
+            "`reason`, `source`, `bad` and `good`."
+        )
+        return ["", about]
+    return []
+
+
+def _meanings(fields: Mapping[str, str]) -> list[str]:
+    rows = ((f"`{key}`", about) for key, about in fields.items())
+    return _markdown_table(("key", "meaning"), rows)
+
+
+def _markdown_table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    heads = tuple(heads)
+    return [_row(heads), _row("---" for _ in heads), *(_row(row) for row in rows)]
+
+
+def _row(cells: Iterable[str]) -> str:
+    escaped = (" ".join(cell.split()).replace("|", "\\|") for cell in cells)
+    return f"| {' | '.join(escaped)} |"
+
+
+def _fenced(text: str, language: str) -> list[str]:
+    return [f"```{language}", text.strip("\n"), "```"]
+
+
+def _code(text: str | None) -> str:
+    return "" if text is None else f"`{text}`"
+
+
+def _prose(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _page(lines: Iterable[str]) -> str:
+    text = "\n".join(lines)
+    first, rest = text.split("\n", 1)
+    note = "<!-- Written by `python -m kgen.docs`. -->"
+    return re.sub(r"\n{3,}", "\n\n", f"{first}\n\n{note}\n{rest}") + "\n"
+
+
+def differing(directory: Path) -> Iterator[str]:
+    """Yields the pages in `directory` that are not what `build` returns."""
+    for name, text in build().items():
+        path = directory / name
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            yield name
+
+
+def main(arguments: list[str]) -> int:
+    """Writes the pages, or checks them; returns the exit code."""
+    if arguments not in ([], ["--check"]):
+        print("usage: python -m kgen.docs [--check]", file=sys.stderr)
+        return ExitCode.USAGE
+    wrong = list(differing(DOCS_DIR))
+    if arguments:
+        for name in wrong:
+            print(f"docs/{name} differs; run `python -m kgen.docs`", file=sys.stderr)
+        return ExitCode.DIFFERS if wrong else ExitCode.OK
+    DOCS_DIR.mkdir(exist_ok=True)
+    for name, text in build().items():
+        (DOCS_DIR / name).write_text(text, encoding="utf-8", newline="\n")
+    return ExitCode.OK
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

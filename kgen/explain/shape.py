@@ -1,0 +1,59 @@
+"""The shape that a plan is explained for."""
+
+from kgen.arch import ARCHS
+from kgen.errors import UsageError
+from kgen.plan.model import Plan
+from kgen.roofline import round_up
+
+type Shape = tuple[int, int, int]
+
+_USUAL = 4096
+# The most that a TMA descriptor takes along one dimension.
+_MAX_EXTENT = 2**32
+
+
+def default_shape(plan: Plan) -> Shape:
+    """Returns the largest shape of the spec's `[test]`, else about 4096 each way.
+
+    The latter is rounded up to multiples of the tile.
+    """
+    if plan.gpu_shapes:
+        return max(plan.gpu_shapes, key=lambda shape: (shape[0] * shape[1] * shape[2]))
+    m, n, k = (round_up(_USUAL, tile) for tile in _tile(plan))
+    return m, n, k
+
+
+def check_shape(plan: Plan, shape: Shape) -> None:
+    """Checks that the kernel of `plan` can do `shape`, which is (m, n, k).
+
+    Raises:
+      UsageError: it cannot; the message tells every size that is wrong.
+    """
+    tops = (
+        # CUDA launches the tiles along m as the second dimension of its grid.
+        min(_MAX_EXTENT, ARCHS[plan.arch].max_grid_yz * plan.tile_m),
+        _MAX_EXTENT,
+        _MAX_EXTENT,
+    )
+    wrong = []
+    for name, size, tile, top in zip("mnk", shape, _tile(plan), tops, strict=True):
+        if size <= 0 or size % tile:
+            wrong.append(f"  {name} = {size} is not a positive multiple of {tile}")
+        elif size > top:
+            wrong.append(f"  {name} = {size} is more than {top}")
+    if wrong:
+        m, n, k = _tile(plan)
+        raise UsageError(
+            "\n".join(
+                [
+                    f"{plan.name} cannot do --shape {','.join(map(str, shape))}",
+                    *wrong,
+                    f"  allowed: m a multiple of {m} up to {tops[0]}, n of {n} and k "
+                    f"of {k} up to {_MAX_EXTENT}",
+                ]
+            )
+        )
+
+
+def _tile(plan: Plan) -> Shape:
+    return plan.tile_m, plan.tile_n, plan.tile_k

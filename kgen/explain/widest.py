@@ -1,0 +1,40 @@
+"""Why a plan has the swizzle that it has."""
+
+from kgen.arch import ARCHS
+from kgen.plan.dtypes import ITEMSIZE
+from kgen.plan.model import Layout, Plan
+
+
+def why_swizzle(plan: Plan, operand: str, layout: Layout) -> str:
+    """Returns one line on the SMEM layout of `operand`: `a`, `b` or `out`."""
+    widths = ARCHS[plan.arch].swizzles
+    if layout.swizzle is None:
+        return "plain rows: no swizzle fits their width"
+    if layout.swizzle == widths[0]:
+        return f"the widest that {plan.arch} has"
+    wider = min(width for width in widths if width > layout.swizzle)
+    short = [
+        f"{name} = {size}"
+        for name, size, dtype in _rows(plan, operand)
+        if size * ITEMSIZE[dtype] % wider
+    ]
+    if short:
+        return (
+            f"widest legal: {' and '.join(short)} of {_rows(plan, operand)[0][2]} "
+            f"fill no {wider}-byte rows"
+        )
+    return f"as the spec says; {wider} B would be legal too"
+
+
+def _rows(plan: Plan, operand: str) -> list[tuple[str, int, str]]:
+    """Returns (name, elements, dtype) of the rows that `operand`'s swizzle must divide.
+
+    A and B have one swizzle, so it must divide the rows of both.
+    """
+    if operand == "out":
+        return [("store.n", plan.store_n, plan.out_dtype)]
+    rows = [("tile.k", plan.tile_k, plan.operand_dtype)]
+    if plan.layout == "nn":
+        name = "tile.n" if plan.wg_n == plan.tile_n else "a warpgroup's n"
+        rows.append((name, plan.wg_n, plan.operand_dtype))
+    return rows

@@ -1,0 +1,64 @@
+"""The text of a starter spec: every key, its default and what it means."""
+
+import textwrap
+from collections.abc import Mapping
+
+from kgen.spec.wording import write_value
+from kgen.spec_reference import Key, matrix_about, tables
+
+_WIDTH = 88
+
+
+def starter_spec(name: str, op: str, dtype: str | None, schema: str | None) -> str:
+    """Returns the text of a spec that is valid as it is.
+
+    Keys that keep their default are commented out.
+
+    Args:
+      name: Name of the kernel, an identifier.
+      op: Operation.
+      dtype: Elements of the operands; None for the default.
+      schema: Path of the JSON Schema, as an editor shall find it, or None.
+    """
+    given = {"kernel.name": name, "kernel.op": op}
+    if dtype is not None:
+        given |= {"dtypes.a": dtype, "dtypes.b": dtype}
+    if dtype == "float32":
+        # wgmma transposes 16-bit operands only.
+        given["kernel.layout"] = "nt"
+    lines = [] if schema is None else [f"#:schema {schema}", ""]
+    lines += _comment(
+        "A key that is commented out has the value that is shown; where none is shown, "
+        "kgen decides."
+    )
+    for table in tables():
+        lines += ["", *_comment(table.about), f"[{table.name}]"]
+        for index, key in enumerate(table.keys):
+            lines += ([""] if index else []) + _key_lines(table.name, key, given)
+    lines += ["", *_comment(matrix_about()), "# [matrix]", "# tile.n = [64, 128, 256]"]
+    return "\n".join(lines) + "\n"
+
+
+def _key_lines(table: str, key: Key, given: Mapping[str, str]) -> list[str]:
+    """Returns the lines of one key: what it is, what it takes, its value."""
+    dotted = f"{table}.{key.name}"
+    if dotted in given:
+        line = f"{key.name} = {write_value(given[dotted])}"
+    elif key.required:
+        raise LookupError(f"a starter spec needs a value for {dotted}")
+    elif key.default is None:
+        line = f"# {key.name} ="
+    else:
+        line = f"# {key.name} = {key.default}"
+    return [*_comment(f"{key.about} ({key.values})"), line]
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent="# ",
+        subsequent_indent="# ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
