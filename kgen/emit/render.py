@@ -1,0 +1,67 @@
+"""Rendering: from a plan to the text of a module and of its standalone test."""
+
+import dataclasses
+from pathlib import Path
+
+from kgen import __version__
+from kgen.emit import matmul
+from kgen.emit.format import format_source
+from kgen.emit.provenance import stamp
+from kgen.emit.templates import DIGEST_LENGTH, Templates
+from kgen.plan.model import Plan
+from kgen.resources import templates_dir
+
+VIEWS = {"matmul": matmul.view}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Module:
+    """The text of one generated module.
+
+    Attributes:
+      name: Name of the module.
+      source: Text of the module.
+      test_source: Text of its standalone test.
+      template_digest: Digest of the templates that both were made from.
+    """
+
+    name: str
+    source: str
+    test_source: str
+    template_digest: str
+
+
+def render(plan: Plan, *, templates: Path | None = None, verified: bool) -> Module:
+    """Returns the final text of a plan's files: formatted, checked and stamped.
+
+    Args:
+      plan: What to render.
+      templates: A directory whose templates come before the shipped ones.
+      verified: Whether the provenance says verified; the caller sees to it that it is.
+
+    Raises:
+      TemplateError: a template is wrong.
+    """
+    directories = (
+        (templates_dir(),) if templates is None else (templates, templates_dir())
+    )
+    environment = Templates(directories)
+    module_name, test_name = f"{plan.op}.py.jinja", f"test_{plan.op}.py.jinja"
+    digest = environment.digest(module_name, test_name)
+    values = {
+        **VIEWS[plan.op](plan),
+        "kgen_version": __version__,
+        "op": plan.op,
+        "spec_path": plan.spec_path,
+        "spec_digest": plan.spec_digest[:DIGEST_LENGTH],
+        "template_digest": digest,
+        "text_digest": "0" * DIGEST_LENGTH,
+        "verified": "verified: static, lower, simulate" if verified else "unverified",
+    }
+    source, test_source = (
+        stamp(format_source(environment.render(name, values), name))
+        for name in (module_name, test_name)
+    )
+    return Module(
+        name=plan.name, source=source, test_source=test_source, template_digest=digest
+    )
