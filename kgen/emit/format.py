@@ -20,6 +20,9 @@ def format_source(text: str, template: str) -> str:
       TemplateError: the text is no valid Python, or black cannot settle on a form.
     """
     import black
+    from black.mode import TargetVersion
+    from black.parsing import InvalidInput
+    from black.report import NothingChanged
 
     try:
         ast.parse(text)
@@ -28,16 +31,14 @@ def format_source(text: str, template: str) -> str:
             f"template {template} yields invalid Python: {error.msg}, line "
             f"{error.lineno} of the output: {(error.text or '').strip()}"
         ) from None
-    mode = black.Mode(
-        target_versions={black.TargetVersion.PY312}, line_length=LINE_LENGTH
-    )
+    mode = black.Mode(target_versions={TargetVersion.PY312}, line_length=LINE_LENGTH)
     try:
         # Not fast: black then proves that the meaning stays and that it would not
         # change its own output.
         return black.format_file_contents(text, fast=False, mode=mode)
-    except black.NothingChanged:
+    except NothingChanged:
         return text
-    except (black.InvalidInput, AssertionError) as error:
+    except (InvalidInput, AssertionError) as error:
         raise TemplateError(
             f"black refuses the output of template {template}: {error}"
         ) from None

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import math
 
 from kgen.arch import ARCHS, Arch
 from kgen.plan import budget
@@ -17,6 +16,8 @@ DIMENSION_SEMANTICS = ("parallel", "parallel", "sequential")
 # Tiles along m, n and k of the cases that every module is verified at: one, two, three
 # and seven along each dimension, so that nothing is right by symmetry.
 CASE_TILES = ((1, 2, 7), (2, 1, 3), (3, 7, 1), (7, 3, 2))
+# Tiles of the size that a module is tested at on a GPU if the spec names none.
+GPU_TILES = (17, 5, 9)
 # Steps of all CTAs together that are simulated within seconds.
 MAX_SIMULATED_STEPS = 64
 DEFAULT_STAGES = 4
@@ -191,8 +192,19 @@ def finish(candidate: Candidate) -> MatmulPlan:
         smem=candidate.smem(),
         registers=candidate.registers,
         cases=_cases(candidate),
-        gpu_shapes=spec.test.shapes,  # type: ignore[arg-type]
+        gpu_shapes=_gpu_shapes(candidate),
     )
+
+
+def _gpu_shapes(candidate: Candidate) -> tuple[tuple[int, int, int], ...]:
+    shapes = [(m, n, k) for m, n, k in candidate.spec.test.shapes]
+    return tuple(shapes) or (_size(candidate, GPU_TILES),)
+
+
+def _size(candidate: Candidate, counts: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Returns the size (m, n, k) of so many tiles along each dimension."""
+    tile = candidate.spec.tile
+    return counts[0] * tile.m, counts[1] * tile.n, counts[2] * candidate.tile_k
 
 
 def _schedule(spec: Spec) -> str:
@@ -273,14 +285,12 @@ def _with_out_layout(candidate: Candidate) -> Candidate:
 
 
 def _cases(candidate: Candidate) -> tuple[Case, ...]:
-    tile = candidate.spec.tile
     stages = candidate.max_concurrent_steps
     # At least one case goes around the ring more than once.
     around = () if stages < max(k for _, _, k in CASE_TILES) else ((2, 1, stages + 1),)
     case = functools.partial(_case, candidate)
-    tiles = (tile.m, tile.n, candidate.tile_k)
     small = [
-        case(*map(math.prod, zip(counts, tiles, strict=True)), simulate=True)
+        case(*_size(candidate, counts), simulate=True)
         for counts in (*CASE_TILES, *around)
     ]
     asked = [
