@@ -1,0 +1,100 @@
+"""Remembers passed verdicts in the user's cache directory.
+
+A verdict stands for one text of a module, one request, one verifier and one JAX. Only
+passed ones are kept. Whatever is wrong with the cache, verification still works: an
+entry that cannot be read is a miss, one that cannot be written is not kept.
+"""
+
+import contextlib
+import functools
+import hashlib
+import importlib.metadata
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import platformdirs
+
+from kgen.verify.request import Request, Verdict
+
+DIRECTORY_VARIABLE = "KGEN_CACHE_DIR"
+DISTRIBUTIONS = ("jax", "jaxlib")
+
+
+def directory() -> Path:
+    """Returns where verdicts are kept; `KGEN_CACHE_DIR` names another cache."""
+    chosen = os.environ.get(DIRECTORY_VARIABLE) or platformdirs.user_cache_dir("kgen")
+    return Path(chosen) / "verdicts"
+
+
+def installed(distribution: str) -> str:
+    """Returns the version of a distribution without importing it; empty if missing."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+@functools.cache
+def verifier_digest() -> str:
+    """Returns the digest of the verifier's own sources."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + b"\0")
+        digest.update(path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def key(request: Request, levels: Sequence[str]) -> str:
+    """Returns the name of the verdict on `request`."""
+    parts = {
+        "request": request.to_json(),  # Holds the module's text.
+        "levels": list(levels),
+        "verifier": verifier_digest(),
+        "python": f"{sys.version_info.major}.{sys.version_info.minor}",
+        **{name: installed(name) for name in DISTRIBUTIONS},
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def load(name: str) -> Verdict | None:
+    """Returns the verdict of that name, if it is remembered."""
+    try:
+        text = (directory() / f"{name}.json").read_text(encoding="utf-8")
+        entry = json.loads(text)
+        verdict = Verdict.from_json(entry["verdict"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    if entry.get("key") != name or not verdict.passed or not verdict.remembered:
+        return None
+    return verdict
+
+
+def store(name: str, verdict: Verdict) -> None:
+    """Remembers a passed verdict; does nothing where that is not possible."""
+    if not verdict.passed:
+        return
+    remembered = Verdict(
+        levels=verdict.levels, jax_version=verdict.jax_version, remembered=True
+    )
+    text = json.dumps({"key": name, "verdict": remembered.to_json()})
+    with contextlib.suppress(OSError):
+        _write(directory() / f"{name}.json", text)
+
+
+def _write(path: Path, text: str) -> None:
+    """Writes a file at once or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(temporary).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(temporary).unlink()
+        raise

@@ -1,0 +1,272 @@
+"""Runs the worker process and makes a verdict of whatever becomes of it.
+
+The worker may hang, be killed or be aborted. Each is a failed level, told with what the
+worker was doing; and whatever happens, also to this process, no process and no file is
+left behind.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from kgen.verify import cache
+from kgen.verify.request import (
+    FAILED,
+    IMPORT,
+    NOT_RUN,
+    LevelResult,
+    Request,
+    Verdict,
+)
+
+KEPT_VARIABLES = (
+    "HOME",
+    "LD_LIBRARY_PATH",
+    "PATH",
+    "PYTHONHOME",
+    "PYTHONUSERBASE",
+    "USER",
+    "VIRTUAL_ENV",
+)
+"""What the worker may see of the user's environment: no JAX_*, no XLA_FLAGS."""
+
+MARK = "KGEN_VERIFY_DIRECTORY"
+"""Marks the worker's processes, so that those that left its group are found, too."""
+
+POLL_SECONDS = 0.05
+TAIL_BYTES = 16_384
+TAIL_LINES = 5
+
+
+def run(request: Request, levels: Sequence[str], timeout: float) -> Verdict:
+    """Verifies `request` in a worker process of its own.
+
+    Args:
+      request: The module and what it is verified for.
+      levels: The levels to run.
+      timeout: Seconds that each level may take, `import` included.
+    """
+    with tempfile.TemporaryDirectory(
+        prefix="kgen-verify-", ignore_cleanup_errors=True
+    ) as directory:
+        job = {
+            "request": request.to_json(),
+            "levels": list(levels),
+            "directory": directory,
+            "timeout": timeout,
+            "parent": os.getpid(),
+        }
+        report = _Report(levels=(IMPORT, *levels), timeout=timeout)
+        with _worker(job, directory) as worker:
+            report.listen(worker)
+        return report.verdict()
+
+
+@contextlib.contextmanager
+def _worker(job: dict[str, Any], directory: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Starts a worker; at the end none of its processes is left."""
+    job_file = Path(directory, "job.json")
+    job_file.write_text(json.dumps(job), encoding="utf-8")
+    scratch = Path(directory, "scratch")
+    scratch.mkdir()
+    with job_file.open("rb") as stdin:
+        worker = subprocess.Popen(
+            [sys.executable, "-P", "-m", "kgen.verify.worker"],
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=scratch,
+            env=_environment(directory, scratch),
+            start_new_session=True,
+        )
+    try:
+        yield worker
+    finally:
+        _end(worker, directory)
+
+
+def _environment(directory: str, scratch: Path) -> dict[str, str]:
+    """Returns the worker's environment: the same whatever the user has set."""
+    path = [str(Path(__file__).parents[2])]
+    if inherited := os.environ.get("PYTHONPATH"):
+        path += [os.path.abspath(p) for p in inherited.split(os.pathsep) if p]
+    return {
+        **{name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ},
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys(path)),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+        "PYTHONUTF8": "1",
+        "LC_ALL": "C.UTF-8",
+        "TMPDIR": str(scratch),
+        "JAX_PLATFORMS": "cpu",
+        "JAX_TRACEBACK_FILTERING": "off",  # The place of an error is in the frames.
+        # The simulated products are small: more threads only wait for each other.
+        "OPENBLAS_NUM_THREADS": "1",
+        MARK: directory,
+    }
+
+
+def _end(worker: subprocess.Popen[bytes], directory: str) -> None:
+    """Kills the worker with all its descendants and waits for it."""
+    # Not waited for yet, so that its id and its group's are still its own.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(worker.pid, signal.SIGKILL)
+    worker.wait()
+    _kill_strays(directory)
+    for pipe in (worker.stdout, worker.stderr):
+        assert pipe is not None
+        pipe.close()
+
+
+def _kill_strays(directory: str) -> None:
+    """Kills what the worker started in sessions of their own (Linux)."""
+    mark = f"{MARK}={directory}\0".encode()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark in (process / "environ").read_bytes():
+                os.kill(int(process.name), signal.SIGKILL)
+
+
+@dataclasses.dataclass(kw_only=True)
+class _Report:
+    """What is known about a worker so far.
+
+    Attributes:
+      levels: The levels that are expected, in their order.
+      timeout: Seconds that each may take.
+      results: Results that arrived.
+      running: Index of the level that runs.
+      started: When it began.
+      step: What it is trying.
+      positions: Where it was shortly before its limit; None if it did not say.
+      errors: The end of the worker's stderr.
+    """
+
+    levels: Sequence[str]
+    timeout: float
+    results: list[LevelResult] = dataclasses.field(default_factory=list)
+    started: float = dataclasses.field(default_factory=time.monotonic)
+    step: str | None = None
+    positions: list[str] | None = None
+    errors: bytes = b""
+    jax_version: str = dataclasses.field(default_factory=lambda: cache.installed("jax"))
+    done: bool = False
+
+    def listen(self, worker: subprocess.Popen[bytes]) -> None:
+        """Follows the worker until it is done, dead or too slow."""
+        assert worker.stdout is not None
+        assert worker.stderr is not None
+        with selectors.DefaultSelector() as selector:
+            for pipe in (worker.stdout, worker.stderr):
+                os.set_blocking(pipe.fileno(), False)
+                selector.register(pipe, selectors.EVENT_READ)
+            pending = b""
+            while True:
+                # Looked at first: what a dead worker wrote is then all in the pipes.
+                ended = _has_ended(worker)
+                for key, _ in selector.select(0 if ended else POLL_SECONDS):
+                    if not (data := _read(key.fileobj)):
+                        selector.unregister(key.fileobj)
+                    elif key.fileobj is worker.stderr:
+                        self.errors = (self.errors + data)[-TAIL_BYTES:]
+                    else:
+                        *lines, pending = (pending + data).split(b"\n")
+                        for line in lines:
+                            self._take(json.loads(line))
+                if self.done:
+                    return
+                if ended:
+                    self._drain(worker)
+                    self._fail(_how_it_ended(worker, self.errors))
+                    return
+                if time.monotonic() - self.started > self.timeout:
+                    self._fail(self._too_slow())
+                    return
+
+    def _drain(self, worker: subprocess.Popen[bytes]) -> None:
+        """Reads what is left in stderr; a child of the worker may hold it open."""
+        while data := _read(worker.stderr):
+            self.errors = (self.errors + data)[-TAIL_BYTES:]
+
+    def _take(self, event: dict[str, Any]) -> None:
+        match event.pop("event"):
+            case "level":
+                self.started = time.monotonic()
+                self.step = self.positions = None
+            case "step":
+                self.step = event["text"]
+            case "positions":
+                self.positions = event["lines"]
+            case "jax":
+                self.jax_version = event["version"]
+            case "result":
+                self.results.append(LevelResult(**event))
+            case "done":
+                self.done = True
+
+    def _too_slow(self) -> str:
+        where = f" at {self.step}" if self.step else ""
+        text = f"no result within {self.timeout:g} s{where}"
+        if self.positions:
+            text += f"; it was at {', '.join(self.positions)}"
+        elif self.positions is not None:
+            text += "; it was at no line of the module"
+        return text
+
+    def _fail(self, detail: str) -> None:
+        """Fails the level that runs; the rest is not run."""
+        level, *rest = self.levels[len(self.results) :] or [self.levels[-1]]
+        if self.step and not detail.startswith("no result"):
+            detail = f"at {self.step}: {detail}"
+        seconds = round(time.monotonic() - self.started, 3)
+        del self.results[len(self.levels) - len(rest) - 1 :]
+        self.results.append(
+            LevelResult(level=level, status=FAILED, detail=detail, seconds=seconds)
+        )
+        self.results += [
+            LevelResult(level=other, status=NOT_RUN, detail=f"{level} failed")
+            for other in rest
+        ]
+
+    def verdict(self) -> Verdict:
+        """Returns the verdict."""
+        return Verdict(levels=tuple(self.results), jax_version=self.jax_version)
+
+
+def _read(pipe: IO[bytes] | Any) -> bytes:
+    """Reads what is there; nothing at the end and, without blocking, in between."""
+    try:
+        return os.read(pipe.fileno(), 65_536)
+    except BlockingIOError:
+        return b""
+
+
+def _has_ended(worker: subprocess.Popen[bytes]) -> bool:
+    """Whether the worker has ended; it is not waited for yet."""
+    options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    return os.waitid(os.P_PID, worker.pid, options) is not None
+
+
+def _how_it_ended(worker: subprocess.Popen[bytes], errors: bytes) -> str:
+    """Says by what the worker ended, with the last lines of its stderr."""
+    status = os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT)
+    assert status is not None
+    if status.si_code == os.CLD_EXITED:
+        text = f"the worker exited with status {status.si_status} without a result"
+    else:
+        name = signal.Signals(status.si_status).name
+        text = f"the worker was ended by {name}"
+        if name == "SIGKILL":
+            text += " (out of memory?)"
+    lines = errors.decode(errors="replace").strip().splitlines()
+    return "\n".join([text, *(f"  {line}" for line in lines[-TAIL_LINES:])])

@@ -1,0 +1,231 @@
+"""The worker process: imports one module and runs the levels on it.
+
+Reads a job as JSON from stdin and writes one JSON object per event to what was its
+stdout. It may be killed, hang or be aborted by JAX at any time; its parent
+(`kgen.verify.process`) makes something of each of these.
+
+    {"event": "level", "level": "lower"}           a level begins
+    {"event": "step", "text": "m=128, ..."}        what the level tries now
+    {"event": "positions", "lines": [...]}         where it is shortly before its limit
+    {"event": "result", "level": ..., "status": ..., "detail": ..., "seconds": ...}
+    {"event": "jax", "version": "0.12.0"}
+    {"event": "done"}
+"""
+
+import contextlib
+import gc
+import importlib.util
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any, BinaryIO
+
+from kgen.verify.explain import LevelError, describe_line, explain
+from kgen.verify.request import (
+    FAILED,
+    IMPORT,
+    LOWER,
+    NOT_RUN,
+    PASSED,
+    SIMULATE,
+    Request,
+)
+
+PR_SET_PDEATHSIG = 1
+
+
+class Events:
+    """Sends events to the parent."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+
+    def send(self, event: str, **fields: Any) -> None:
+        """Sends one event."""
+        line = json.dumps({"event": event, **fields}).encode() + b"\n"
+        with self._lock:
+            self._file.write(line)
+            self._file.flush()
+
+
+class Worker:
+    """Runs the levels of one request, up to the first that fails."""
+
+    def __init__(self, job: dict[str, Any], events: Events) -> None:
+        self.request = Request.from_json(job["request"])
+        self.levels: list[str] = job["levels"]
+        self.timeout: float = job["timeout"]
+        self.path = Path(job["directory"]) / f"{self.request.name}.py"
+        self.events = events
+        self.function: Callable[..., Any] | None = None
+
+    def run(self) -> None:
+        """Runs `import` and then the levels that were asked for."""
+        failed = None
+        for level in (IMPORT, *self.levels):
+            reason = f"{failed} failed" if failed else self._reason_not_to_run(level)
+            if reason:
+                self._result(level, NOT_RUN, reason, 0.0)
+            elif not self._run_level(level):
+                failed = level
+        self.events.send("done")
+
+    def _reason_not_to_run(self, level: str) -> str | None:
+        cases = self.request.cases
+        if level != IMPORT and not cases:
+            return "no sizes are given"
+        if level == SIMULATE and not any(case.simulate for case in cases):
+            return "no size is small enough"
+        return None
+
+    def _run_level(self, level: str) -> bool:
+        start = time.perf_counter()
+        self.events.send("level", level=level)
+        try:
+            with self._watch():
+                self._body(level)
+        except LevelError as error:
+            status, detail = FAILED, str(error)
+        except BaseException as error:  # A module may raise SystemExit.
+            status, detail = FAILED, explain(error, self.path)
+        else:
+            status, detail = PASSED, ""
+        self._result(level, status, detail, time.perf_counter() - start)
+        return status == PASSED
+
+    def _body(self, level: str) -> None:
+        if level == IMPORT:
+            self.function = self._import()
+            return
+        if level == LOWER:
+            from kgen.verify.lower import run
+        else:
+            from kgen.verify.simulate import run
+        assert self.function is not None
+        run(self.function, self.request, self.path, self._step)
+
+    def _import(self) -> Callable[..., Any]:
+        """Imports the module from its text and returns its public function."""
+        name = self.request.name
+        if name in sys.modules or name in sys.stdlib_module_names:
+            raise LevelError(f"the name {name} belongs to another module")
+        self.path.write_text(self.request.source, encoding="utf-8")
+        module = _load(name, self.path)
+        # What is imported by now lives as long as the process.
+        gc.freeze()
+        if "jax" in sys.modules:
+            self.events.send("jax", version=str(sys.modules["jax"].__version__))
+        function = getattr(module, self.request.function, None)
+        if not callable(function):
+            raise LevelError(f"the module has no function {self.request.function}")
+        result: Callable[..., Any] = function
+        return result
+
+    def _step(self, text: str) -> None:
+        self.events.send("step", text=text)
+
+    def _result(self, level: str, status: str, detail: str, seconds: float) -> None:
+        self.events.send(
+            "result",
+            level=level,
+            status=status,
+            detail=detail,
+            seconds=round(seconds, 3),
+        )
+
+    @contextlib.contextmanager
+    def _watch(self) -> Iterator[None]:
+        """Tells the parent where the module is shortly before the level's limit."""
+        timer = threading.Timer(
+            max(self.timeout - 1.0, 0.8 * self.timeout), self._tell_positions
+        )
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _tell_positions(self) -> None:
+        lines = {
+            line: describe_line(self.path, line)
+            for thread, frame in sys._current_frames().items()
+            if thread != threading.get_ident()
+            and (line := _module_line(frame, self.path))
+        }
+        self.events.send("positions", lines=[lines[line] for line in sorted(lines)])
+
+
+def _load(name: str, path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _module_line(frame: FrameType | None, path: Path) -> int | None:
+    """Returns the innermost line of the module on a stack.
+
+    The module's own frames are gone while its kernel is interpreted; the interpreter's
+    have the line in the operation that they run.
+    """
+    from kgen.verify import upstream
+
+    while frame is not None:
+        if frame.f_code.co_filename == str(path):
+            return frame.f_lineno
+        source_info = frame.f_locals.get("source_info")
+        line = source_info and upstream.source_line(source_info, path)
+        if isinstance(line, int):
+            return line
+        frame = frame.f_back
+    return None
+
+
+def _take_stdout() -> Events:
+    """Keeps stdout for events; what anything else prints there goes to stderr."""
+    events = Events(os.fdopen(os.dup(1), "wb"))
+    os.dup2(2, 1)
+    return events
+
+
+def _read_job() -> dict[str, Any]:
+    job: dict[str, Any] = json.loads(sys.stdin.buffer.read())
+    # A module that reads stdin finds it empty.
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    return job
+
+
+def _die_with_parent(parent: int) -> None:
+    """Has the kernel end this process when its parent is killed (Linux)."""
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def main() -> None:
+    """Runs the job on stdin."""
+    events = _take_stdout()
+    job = _read_job()
+    _die_with_parent(job["parent"])
+    Worker(job, events).run()
+    # JAX's threads and the module's own must not hold up the end.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
