@@ -1,0 +1,42 @@
+# Everything from a fresh machine on:
+#   make render   sets up .venv and runs the main job on specs/fp16_128x128.toml
+#   make test     sets up .venv and runs the tests
+#
+# VENV and JAX choose another environment, for example
+#   make test VENV=.venv-oldest JAX=0.11.2
+
+VENV ?= .venv
+JAX ?=
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+PYTHON ?= $(firstword $(foreach python,python3 python3.13 python3.12,$(shell \
+	$(python) -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null \
+	&& echo $(python))))
+
+.PHONY: render test lint setup clean
+
+render: setup
+	$(VENV)/bin/kgen render specs/fp16_128x128.toml
+
+test: setup
+	$(VENV)/bin/python -m pytest -n $(JOBS) --dist worksteal
+
+lint: setup
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/black --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/python -m kgen.docs --check
+	$(VENV)/bin/kgen render --check
+
+setup: $(VENV)/installed
+
+$(VENV)/installed: pyproject.toml
+	@test -n "$(PYTHON)" || { \
+	  echo "kgen needs Python 3.12 or newer; $$(python3 --version 2>&1) is too old." >&2; \
+	  exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --editable '.[test]' $(if $(JAX),jax==$(JAX) jaxlib==$(JAX))
+	touch $@
+
+clean:
+	rm -rf $(VENV) .venv-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis
