@@ -82,35 +82,58 @@ def unknown_key(path: KeyPath, value: Any, *, within: KeyPath = ()) -> Finding:
     fields = [*node["properties"]]
     if not table and not within:
         fields.append("matrix")
-    is_top_table = isinstance(value, dict) and not table and not within
-    shown = f"table [{write_key(path)}]" if is_top_table else f"key {write_key(path)}"
+    shown = f"key {write_key(path)}" + (f" in [{write_key(within)}]" if within else "")
+    if isinstance(value, dict) and not table and not within:
+        shown = f"table [{write_key(path)}]"
+    hint = _hint(path, fields, dotted=bool(within))
     return Finding(
         path=(*within, *path),
         code="KG003",
-        message=f"unknown {shown}" + (f" in [{write_key(within)}]" if within else ""),
+        message=f"unknown {shown}",
         allowed=", ".join(fields),
-        hint=_meant(tuple(table), key, fields),
+        hint=hint,
     )
 
 
-def _meant(table: KeyPath, key: str, fields: list[str]) -> str | None:
-    homes = [path[:-1] for path in _all_paths() if path[-1] == key]
-    if homes and () in homes:
-        return f"it is a table of its own: [{key}]"
-    if homes:
-        depth = min(map(len, homes))
-        tables = [f"[{write_key(home)}]" for home in homes if len(home) == depth]
-        return f"it belongs in {join_or(tables)}"
-    if key.split(".") in [list(path) for path in _all_paths()]:
+def _hint(path: KeyPath, fields: list[str], *, dotted: bool) -> str | None:
+    """Returns what an unknown key was probably meant for.
+
+    Args:
+      path: The key.
+      fields: Keys of the table that it stands in.
+      dotted: Whether all keys stand in one table, as those of `[matrix]` do.
+    """
+    *table, key = path
+    assert isinstance(key, str), "an array has no unknown elements"
+    known = list(_all_paths())
+    if any(key == write_key(home) for home in known if len(home) > 1):
         return f"write {key} without quotes"
+    homes = _shallowest([home for home in known if home[-1] == key])
+    if homes and not dotted:
+        if len(homes[0]) == 1:
+            return f"it is a table of its own: [{key}]"
+        tables = [f"[{write_key(home[:-1])}]" for home in homes]
+        return f"it belongs in {join_or(tables)}"
     near = closest(key, fields)
-    if near is not None:
-        return f"did you mean {write_key([*table, near])}?"
-    far = closest(key, [str(path[-1]) for path in _all_paths()])
-    if far is not None:
-        path = min((p for p in _all_paths() if p[-1] == far), key=len)
-        return f"did you mean {write_key(path)}?"
-    return None
+    if not homes and near is not None:
+        homes = [(*table, near)]
+    if not homes:
+        far = closest(key, [str(home[-1]) for home in known])
+        homes = _shallowest([home for home in known if home[-1] == far])
+    if not homes:
+        return None
+    keys = [write_key(home) if dotted else _as_written(home) for home in homes]
+    return f"did you mean {join_or(keys)}?"
+
+
+def _shallowest(paths: list[KeyPath]) -> list[KeyPath]:
+    depth = min(map(len, paths), default=0)
+    return [path for path in paths if len(path) == depth]
+
+
+def _as_written(path: KeyPath) -> str:
+    node = node_at(path)
+    return f"[{write_key(path)}]" if node is None or is_table(node) else write_key(path)
 
 
 def _all_paths(node: Node | None = None, path: KeyPath = ()) -> Iterator[KeyPath]:

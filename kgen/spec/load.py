@@ -32,6 +32,7 @@ _TOML_HINTS = {
     "Invalid value": "strings stand in quotes; booleans are true and false",
     "Cannot overwrite a value": "a key is set once",
     "Cannot declare": "a table is written once",
+    "Illegal character '\\n'": "a string ends on its line, unless in three quotes",
 }
 
 
@@ -148,7 +149,7 @@ def load_file(path: Path) -> tuple[SourcedSpec, ...]:
     else:
         findings += matrix.same_names(good)
     if findings:
-        problems = [_problem(finding, name, lines, found[0][0]) for finding in findings]
+        problems = [_problem(finding, name, lines) for finding in findings]
         raise SpecError(tuple(sorted(problems, key=lambda p: p.line or 0)))
     return tuple(_sourced(spec, name, lines, variant) for variant, spec in good)
 
@@ -203,10 +204,12 @@ def _toml_error(what: str, text: str, name: str) -> SpecError:
     """Returns what `tomllib` says, with its place where ours stands."""
     match = _TOML_PLACE.fullmatch(what)
     if match is None:
-        # Not said by tomllib, but by `int` on behalf of it.
-        return _invalid(name, None, "KG001", "an integer has too many digits")
+        # Said by `int`, not by tomllib.
+        digits = re.search(r"[0-9_]{4000,}", text)
+        line = text.count("\n", 0, digits.start()) + 1 if digits else None
+        return _invalid(name, line, "KG001", "an integer has too many digits")
     line, place = int(match["line"] or 0), f"at column {match['column']}"
-    if not line:
+    if not line:  # At the end of the document.
         line, place = text.count("\n") + (not text.endswith("\n")), "at the end"
     # tomllib writes keys as tuples.
     what = re.sub(r"\((('[^']*',? ?)+)\)", _dotted, match["what"])
@@ -231,13 +234,8 @@ def _invalid(
     return SpecError((problem,))
 
 
-def _problem(
-    finding: Finding, name: str, lines: dict[KeyPath, int], variant: Variant
-) -> Problem:
+def _problem(finding: Finding, name: str, lines: dict[KeyPath, int]) -> Problem:
     path = finding.path
-    for key, source in variant.sources.items():
-        if path[: len(key)] == key:
-            path = (*source, *path[len(key) :])
     while path and path not in lines:
         path = path[:-1]
     return Problem(

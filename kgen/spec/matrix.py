@@ -133,7 +133,11 @@ def _axis_finding(path: KeyPath, values: Any, base: dict[str, Any]) -> Finding |
         return _matrix_finding(
             path,
             f"{key} cannot be set by [matrix]",
-            hint="put placeholders into it: {tile.n}" if path == NAME else None,
+            hint=(
+                "put placeholders into it, such as {tile.n}"
+                if path == NAME
+                else "write a file for each operation"
+            ),
         )
     if is_table(node):
         return _matrix_finding(
@@ -203,32 +207,36 @@ def _variants(
 
 
 def same_names(variants: Sequence[tuple[Variant, Spec]]) -> Iterator[Finding]:
-    """Yields a finding for every name that several variants would share."""
-    families: dict[str, list[tuple[Variant, Spec]]] = {}
+    """Yields a finding if variants would share a name, on the first that do."""
+    families: dict[str, list[tuple[Variant, str]]] = {}
     for variant, spec in variants:
-        families.setdefault(spec.kernel.name.lower(), []).append((variant, spec))
-    for (first, spec), *others in filter(lambda f: len(f) > 1, families.values()):
-        second, other = others[0]
-        key = next(k for k, v in first.settings.items() if v != second.settings[k])
-        shared = f'would both be named "{spec.kernel.name}"'
-        if spec.kernel.name != other.kernel.name:
-            shared = (
-                f'would be named "{spec.kernel.name}" and "{other.kernel.name}",'
-                " which differ only by case"
-            )
-        more = f"; so would {len(others) - 1} more" if len(others) > 1 else ""
-        yield Finding(
-            path=NAME,
-            code="KG008",
-            message=f"the variants {first.label} and {second.label} {shared}{more}",
-            hint=f"put {{{write_key(key)}}} into kernel.name",
-        )
+        name = spec.kernel.name
+        families.setdefault(name.lower(), []).append((variant, name))
+    shared = [family for family in families.values() if len(family) > 1]
+    if not shared:
+        return
+    (first, name), (second, other) = shared[0][:2]
+    named = f'would both be named "{name}"'
+    if name != other:
+        named = f'would be named "{name}" and "{other}", which differ only by case'
+    count = sum(map(len, shared))
+    more = f"; {count} variants in all share their name" if count > 2 else ""
+    key = next(k for k, v in first.settings.items() if v != second.settings[k])
+    yield Finding(
+        path=NAME,
+        code="KG008",
+        message=f"the variants {first.label} and {second.label} {named}{more}",
+        hint=f"put {{{write_key(key)}}} into kernel.name",
+    )
 
 
 def merge(
     found: Sequence[tuple[Variant, Sequence[Finding]]],
 ) -> Iterator[Finding]:
-    """Yields each finding once, told for which variants it holds unless for all."""
+    """Yields each finding once, told for which variants it holds unless for all.
+
+    Findings about a key of the matrix are placed at the value within the matrix.
+    """
     groups: dict[tuple[Any, ...], list[tuple[Variant, Finding]]] = {}
     for variant, findings in found:
         for finding in findings:
@@ -237,19 +245,20 @@ def merge(
             groups.setdefault(key, []).append((variant, finding))
     everything = [variant for variant, _ in found]
     for group in groups.values():
-        variants, finding = [variant for variant, _ in group], group[0][1]
-        one_text = len({finding.message for _, finding in group}) == 1
+        variant, finding = group[0]
         label = ""
-        if len(variants) < len(everything) or not one_text:
-            label = _condition(variants, everything, finding.path, one_text)
-        yield dataclasses.replace(finding, message=finding.message + label)
+        one_text = len({finding.message for _, finding in group}) == 1
+        if len(group) < len(everything) or not one_text:
+            label = _condition([v for v, _ in group], everything, finding.path)
+        yield dataclasses.replace(
+            finding,
+            path=_source(variant, finding.path),
+            message=finding.message + label,
+        )
 
 
 def _condition(
-    variants: Sequence[Variant],
-    everything: Sequence[Variant],
-    path: KeyPath,
-    one_text: bool,
+    variants: Sequence[Variant], everything: Sequence[Variant], path: KeyPath
 ) -> str:
     """Returns the shortest text that says which variants these are."""
     first = variants[0].settings
@@ -259,12 +268,20 @@ def _condition(
         if all(variant.settings[key] == value for variant in variants)
     }
     matching = [v for v in everything if common.items() <= v.settings.items()]
-    if one_text and len(matching) == len(variants):
-        if list(common) == [path[: len(next(iter(common)))]]:
-            return ""  # The message itself names that value.
-        return f", for {_label(common)}"
+    if common and len(matching) == len(variants):
+        itself = [path[:end] for end in range(len(path) + 1)]
+        # If the message is about that very key, it tells the value already.
+        named = len(common) == 1 and next(iter(common)) in itself
+        return "" if named else f", for {_label(common)}"
     more = f" and {len(variants) - 1} more" if len(variants) > 1 else ""
     return f", for {_label(first)}{more}"
+
+
+def _source(variant: Variant, path: KeyPath) -> KeyPath:
+    for key, source in variant.sources.items():
+        if path[: len(key)] == key:
+            return (*source, *path[len(key) :])
+    return path
 
 
 def _label(settings: dict[KeyPath, Any]) -> str:

@@ -105,7 +105,10 @@ def _reasons(name: str) -> Iterator[str]:
 
 def _suggest(name: str) -> str:
     """Returns a likely intended name; it may be no better than `name`."""
-    text = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    letters = unicodedata.normalize("NFKD", name)
+    text = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    if any(letter.isalnum() and not letter.isascii() for letter in text):
+        return name  # Another script; nothing is close by.
     text = re.sub(r"[^A-Za-z0-9_]+", "_", text)
     if text.startswith("__") or text != name:
         text = text.strip("_")

@@ -140,15 +140,23 @@ def _missing(path: KeyPath) -> Finding:
             path=path,
             code="KG006",
             message=f"[{write_key(path)}] is missing",
-            hint=f"add it, with {' and '.join(node['required'])}",
+            hint=f"begin the file with [{write_key(path)}] and, below it, "
+            + " and ".join(_example(key, child) for key, child in _required(node)),
         )
-    value = describe(node) if "const" in node or "enum" in node else '"..."'
     return Finding(
         path=path,
         code="KG006",
         message=f"{write_key(path)} is missing",
-        hint=f"add `{path[-1]} = {value}` to [{write_key(path[:-1])}]",
+        hint=f"add {_example(str(path[-1]), node)} to [{write_key(path[:-1])}]",
     )
+
+
+def _required(node: Node) -> list[tuple[str, Node]]:
+    return [(key, node["properties"][key]) for key in node["required"]]
+
+
+def _example(key: str, node: Node) -> str:
+    return f"{key} = {show(node.get('const', '...'))}"
 
 
 def _other_type(path: KeyPath, node: Node, value: Any) -> str | None:
