@@ -4,8 +4,10 @@
 files differ from what it would write.
 """
 
+import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -14,17 +16,6 @@ import click
 from kgen.errors import ExitCode
 
 DOCS_DIR = Path(__file__).resolve().parent.parent / "docs"
-
-_EXIT_CODES = {
-    ExitCode.OK: "All is well.",
-    ExitCode.DIFFERS: "A check found differences: `kgen render --check` names the files, "
-    "`kgen doctor` what keeps `kgen render` from working here.",
-    ExitCode.USAGE: "The command line is wrong, or asks for something that cannot be "
-    "done.",
-    ExitCode.INVALID_SPEC: "A spec is invalid or breaks a legality rule.",
-    ExitCode.NOT_VERIFIED: "A module failed verification; nothing was written.",
-    ExitCode.IO: "A file could not be read or written.",
-}
 
 
 def build() -> dict[str, str]:
@@ -86,7 +77,7 @@ def spec_page() -> str:
 
 def cli_page() -> str:
     """Returns the page of commands, from click."""
-    from kgen.cli import cli
+    from kgen.cli import EXIT_CODES, cli
 
     context = click.Context(cli, info_name="kgen")
     lines = ["# Commands"]
@@ -94,11 +85,9 @@ def cli_page() -> str:
         command = cli.get_command(context, name)
         assert command is not None, f"{name} is listed"
         lines += ["", *_command_lines(name, command), *_json_lines(name)]
-    lines += ["", "## Exit codes", ""]
-    lines += _markdown_table(
-        ("code", "meaning"),
-        ((str(int(code)), _EXIT_CODES[code]) for code in ExitCode),
-    )
+    # Its first lines keep click from filling the paragraph, and are its title.
+    codes = EXIT_CODES.partition("Exit codes:\n")[2]
+    lines += ["", "## Exit codes", "", *_fenced(textwrap.dedent(codes), "text")]
     lines += ["", "## Shell completion", ""]
     lines += ["Put the line of your shell into its start-up file:", ""]
     lines += _fenced(
@@ -111,22 +100,52 @@ def cli_page() -> str:
 
 
 def _command_lines(name: str, command: click.Command) -> list[str]:
-    """Returns what a command does and takes."""
-    context = click.Context(command, info_name=f"kgen {name}")
-    usage = " ".join([f"kgen {name}", *command.collect_usage_pieces(context)])
-    lines = [f"## kgen {name}", "", *_fenced(usage, "text"), ""]
+    """Returns what a command does and takes.
+
+    Put together here, since click words it differently from version to version.
+    """
+    options = [p for p in command.params if isinstance(p, click.Option)]
+    arguments = [p for p in command.params if isinstance(p, click.Argument)]
+    usage = ["kgen", name, *(["[OPTIONS]"] if options else [])]
+    usage += [_argument(argument) for argument in arguments]
+    lines = [f"## kgen {name}", "", *_fenced(" ".join(usage), "text"), ""]
     # \b keeps click from filling a paragraph; it is no text.
-    help_text = (command.help or "").replace("\b\n", "")
-    lines += ["\n".join(line.strip() for line in help_text.strip().splitlines())]
-    rows = [
-        (f"`{option}`", meaning)
-        for parameter in command.get_params(context)
-        for option, meaning in [parameter.get_help_record(context) or ("", "")]
-        if option and option != "--help"
-    ]
-    if rows:
+    lines += [inspect.cleandoc(command.help or "").replace("\b\n", "")]
+    if options:
+        rows = ((f"`{_option(option)}`", _meaning(option)) for option in options)
         lines += ["", *_markdown_table(("option", "meaning"), rows)]
     return lines
+
+
+def _argument(argument: click.Argument) -> str:
+    if argument.metavar:
+        return argument.metavar
+    name = (argument.name or "").upper()
+    name = name if argument.required else f"[{name}]"
+    return f"{name}..." if argument.nargs == -1 else name
+
+
+def _option(option: click.Option) -> str:
+    names = ", ".join(sorted(option.opts, key=len))
+    if option.is_flag:
+        return names
+    if option.metavar:
+        return f"{names} {option.metavar}"
+    if isinstance(option.type, click.Choice):
+        return f"{names} {'|'.join(map(str, option.type.choices))}"
+    kind = "N" if isinstance(option.type, click.types.IntParamType) else "PATH"
+    return f"{names} {kind}"
+
+
+def _meaning(option: click.Option) -> str:
+    parts = [option.help or ""]
+    if option.required:
+        parts.append("Required.")
+    if isinstance(option.show_default, str):
+        parts.append(f"Default: {option.show_default}.")
+    elif option.show_default:
+        parts.append(f"Default: `{option.default}`.")
+    return " ".join(parts)
 
 
 def _json_lines(name: str) -> list[str]:

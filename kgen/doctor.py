@@ -1,19 +1,22 @@
 """What this machine has, and which verification levels can run on it."""
 
 import dataclasses
-import importlib.metadata
 import json
 import os
 import platform
-import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from kgen.arch import ARCHS
+from kgen.installed import (
+    find_driver,
+    find_ptxas,
+    numbers,
+    ptxas_warnings,
+    versions,
+)
 
 PACKAGES = (
     "jax",
@@ -27,12 +30,10 @@ PACKAGES = (
     "rich",
 )
 CUDA_PLUGINS = ("jax-cuda12-plugin", "jax-cuda13-plugin")
-PTXAS_PACKAGES = ("nvidia-cuda-nvcc-cu12", "nvidia-cuda-nvcc")
 JAX_RANGE = ((0, 11, 2), (0, 13))
 JAX_RANGE_TEXT = "jax >= 0.11.2 and < 0.13"
 # JAX may abort, or wait for a GPU or a network that does not answer.
 PROBE_SECONDS = 60.0
-TOOL_SECONDS = 10.0
 _MARK = "kgen-doctor:"
 
 # Runs in a process of its own: importing JAX can abort it. What is known is told before
@@ -133,16 +134,15 @@ class Findings:
         return all(level.possible for level in self.levels if level.level != "gpu")
 
 
-def examine(cache_dir: Path, *, timeout: float = PROBE_SECONDS) -> Findings:
+def examine(cache_dir: Path) -> Findings:
     """Looks at this machine; never raises because of what it finds.
 
     Args:
       cache_dir: Where verdicts are remembered.
-      timeout: Seconds that JAX is given to tell about itself.
     """
     from kgen import __version__
 
-    probe = probe_jax(timeout)
+    probe = probe_jax(PROBE_SECONDS)
     ptxas = find_ptxas()
     writable = is_writable(cache_dir)
     warnings = [*ptxas_warnings(ptxas)]
@@ -155,8 +155,8 @@ def examine(cache_dir: Path, *, timeout: float = PROBE_SECONDS) -> Findings:
         kgen=__version__,
         python=platform.python_version(),
         platform=f"{platform.system()} {platform.machine()}",
-        packages=_versions(PACKAGES),
-        cuda_plugins=_versions(CUDA_PLUGINS),
+        packages=versions(PACKAGES),
+        cuda_plugins=versions(CUDA_PLUGINS),
         probe=probe,
         driver=find_driver(),
         ptxas=ptxas,
@@ -168,7 +168,7 @@ def examine(cache_dir: Path, *, timeout: float = PROBE_SECONDS) -> Findings:
 
 
 def probe_jax(timeout: float) -> Probe:
-    """Imports JAX in a process of its own and returns what it tells."""
+    """Imports JAX in a process of its own and returns what it tells in `timeout` s."""
     try:
         done = subprocess.run(
             [sys.executable, "-c", _PROBE],
@@ -252,45 +252,7 @@ def _jax_trouble(probe: Probe) -> str | None:
 def in_jax_range(version: str) -> bool:
     """Returns whether kgen supports this version of JAX."""
     least, above = JAX_RANGE
-    return least <= _numbers(version) < above
-
-
-def find_ptxas() -> tuple[tuple[str, str], ...]:
-    """Returns (where, version) of every ptxas that JAX may use."""
-    found = [
-        (name, version)
-        for name, version in _versions(PTXAS_PACKAGES).items()
-        if version is not None
-    ]
-    path = shutil.which("ptxas")
-    if path is not None:
-        match = re.search(r"\bV([0-9.]+)", _output_of([path, "--version"]))
-        if match:
-            found.append((path, match[1]))
-    return tuple(found)
-
-
-def ptxas_warnings(found: Sequence[tuple[str, str]]) -> list[str]:
-    """Returns a warning for each ptxas that is known to be bad.
-
-    NVIDIA numbers it as major.minor.build: CUDA 12.8.0 begins with 12.8.0 and CUDA
-    12.9.1 brings 12.9.86.
-    """
-    return [
-        f"ptxas {version} ({where}): CUDA 12.8.0 up to 12.9.1 miscompile causal attention"
-        for where, version in found
-        if (12, 8) <= _numbers(version) <= (12, 9, 86)
-    ]
-
-
-def find_driver() -> str | None:
-    """Returns the version of the NVIDIA driver, if nvidia-smi is there and tells."""
-    path = shutil.which("nvidia-smi")
-    if path is None:
-        return None
-    query = ["--query-gpu=driver_version", "--format=csv,noheader"]
-    lines = _output_of([path, *query]).split()
-    return lines[0] if lines and re.fullmatch(r"[0-9.]+", lines[0]) else None
+    return least <= numbers(version) < above
 
 
 def is_writable(directory: Path) -> bool:
@@ -302,35 +264,3 @@ def is_writable(directory: Path) -> bool:
         except OSError:
             return False
     return False
-
-
-def _output_of(command: Sequence[str]) -> str:
-    """Returns what `command` prints; nothing if it fails or takes too long."""
-    try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            timeout=TOOL_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.decode(errors="replace") if done.returncode == 0 else ""
-
-
-def _versions(names: Sequence[str]) -> dict[str, str | None]:
-    return {name: _version(name) for name in names}
-
-
-def _version(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    """Returns the leading numbers of a version: (0, 12, 0, 1) of `0.12.0.1.dev3`."""
-    match = re.match(r"[0-9]{1,9}(\.[0-9]{1,9})*", version)
-    return tuple(map(int, match[0].split("."))) if match else ()

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from kgen.errors import FileError
 from kgen.tables import Table, write_tables, write_text
 
 type Command = Callable[..., None]
@@ -27,12 +26,12 @@ def format_option(command: Command) -> Command:
 
 def print_tables(tables: Sequence[Table]) -> None:
     """Prints `tables` to standard output."""
-    _print(lambda: write_tables(tables, sys.stdout))
+    write_tables(tables, sys.stdout)
 
 
 def print_text(text: str) -> None:
     """Prints `text` to standard output as it is."""
-    _print(lambda: write_text(text, sys.stdout))
+    write_text(text, sys.stdout)
 
 
 def print_json(value: Any) -> None:
@@ -42,18 +41,4 @@ def print_json(value: Any) -> None:
 
 def print_problems(text: str) -> None:
     """Prints what is wrong to standard error."""
-    _print(lambda: write_text(text + "\n", sys.stderr))
-
-
-def _print(write: Callable[[], None]) -> None:
-    """Runs `write`.
-
-    Raises:
-      FileError: the stream takes no more, for example as the disk is full.
-    """
-    try:
-        write()
-    except BrokenPipeError:
-        raise  # The reader has seen enough; click ends quietly.
-    except OSError as error:
-        raise FileError(f"could not write the output: {error.strerror}") from error
+    write_text(text + "\n", sys.stderr)

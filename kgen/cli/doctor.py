@@ -139,6 +139,6 @@ def _machine_rows(findings: "Findings") -> tuple[tuple[str, str], ...]:
 
 def _cache_dir() -> Path:
     """Returns where verdicts are remembered."""
-    from kgen.verify.cache import cache_dir
+    from kgen.verify.cache import directory
 
-    return cache_dir()
+    return directory()

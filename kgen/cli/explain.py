@@ -55,8 +55,11 @@ def command(
     from kgen.plan import make_plan
     from kgen.spec.load import load_file
 
-    plans = [make_plan(sourced) for sourced in _chosen(load_file(spec), variant)]
-    explained = [explain(plan, shape or default_shape(plan)) for plan in plans]
+    explained = []
+    for sourced in _chosen(load_file(spec), variant):
+        plan = make_plan(sourced)
+        asked = shape or default_shape(plan, sourced.spec.test.shapes)
+        explained.append(explain(plan, asked))
     if output_format == "json":
         print_json({"variants": explained})
     else:

@@ -40,7 +40,7 @@ def _find(code: str, rules: "Mapping[str, Rule]") -> "Rule":
 
     rule = rules.get(code.upper())
     if rule is None:
-        close = difflib.get_close_matches(code[:20].upper(), rules, n=3)
+        close = sorted(difflib.get_close_matches(code[:20].upper(), rules, n=3))
         hint = f"did you mean {' or '.join(close)}?" if close else "see `kgen rule`"
         raise UsageError(f"no rule is called {printable(code)}\n  hint: {hint}")
     return rule

@@ -21,7 +21,7 @@ class Field:
 
 FIELDS: dict[str, dict[str, Field]] = {
     "kernel": {
-        "name": Field("name", "Name of the module."),
+        "name": Field("", "Name of the module."),
         "op": Field("operation", "Operation."),
         "a_dtype": Field("dtypes", "Elements of A."),
         "b_dtype": Field("", "Elements of B."),

@@ -1,5 +1,8 @@
 """The shape that a plan is explained for."""
 
+import math
+from collections.abc import Sequence
+
 from kgen.arch import ARCHS
 from kgen.errors import UsageError
 from kgen.plan.model import Plan
@@ -12,14 +15,19 @@ _USUAL = 4096
 _MAX_EXTENT = 2**32
 
 
-def default_shape(plan: Plan) -> Shape:
-    """Returns the largest shape of the spec's `[test]`, else about 4096 each way.
+def default_shape(plan: Plan, tested: Sequence[Sequence[int]]) -> Shape:
+    """Returns the largest shape of `tested`, else about 4096 each way.
 
     The latter is rounded up to multiples of the tile.
+
+    Args:
+      plan: The plan.
+      tested: Sizes (m, n, k) of the spec's `[test]`.
     """
-    if plan.gpu_shapes:
-        return max(plan.gpu_shapes, key=lambda shape: (shape[0] * shape[1] * shape[2]))
-    m, n, k = (round_up(_USUAL, tile) for tile in _tile(plan))
+    if tested:
+        m, n, k = max(tested, key=math.prod)
+    else:
+        m, n, k = (round_up(_USUAL, tile) for tile in _tile(plan))
     return m, n, k
 
 

@@ -13,16 +13,13 @@ def why_swizzle(plan: Plan, operand: str, layout: Layout) -> str:
     if layout.swizzle == widths[0]:
         return f"the widest that {plan.arch} has"
     wider = min(width for width in widths if width > layout.swizzle)
-    short = [
-        f"{name} = {size}"
+    undivided = [
+        f"{name} = {size} of {dtype}"
         for name, size, dtype in _rows(plan, operand)
         if size * ITEMSIZE[dtype] % wider
     ]
-    if short:
-        return (
-            f"widest legal: {' and '.join(short)} of {_rows(plan, operand)[0][2]} "
-            f"fill no {wider}-byte rows"
-        )
+    if undivided:
+        return f"widest legal: {wider} B does not divide {' and '.join(undivided)}"
     return f"as the spec says; {wider} B would be legal too"
 
 
@@ -35,6 +32,6 @@ def _rows(plan: Plan, operand: str) -> list[tuple[str, int, str]]:
         return [("store.n", plan.store_n, plan.out_dtype)]
     rows = [("tile.k", plan.tile_k, plan.operand_dtype)]
     if plan.layout == "nn":
-        name = "tile.n" if plan.wg_n == plan.tile_n else "a warpgroup's n"
+        name = "tile.n" if plan.wg_n == plan.tile_n else "warpgroup n"
         rows.append((name, plan.wg_n, plan.operand_dtype))
     return rows
