@@ -34,7 +34,7 @@ def schema_text() -> str:
 
 def json_schema() -> Node:
     """Returns the schema of a spec file, draft 2020-12, without references."""
-    tables = spec_node()
+    tables = copy.deepcopy(spec_node())
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "kgen spec",
@@ -43,16 +43,13 @@ def json_schema() -> Node:
     }
 
 
+@functools.cache
 def spec_node() -> Node:
     """Returns the schema of `Spec` alone: one variant, without `[matrix]`.
 
-    TOML has no null, so a field that may be None is one that may be left out.
+    TOML has no null, so a field that may be None is one that may be left out. The
+    result is shared by all callers.
     """
-    return copy.deepcopy(_spec_node())
-
-
-@functools.cache
-def _spec_node() -> Node:
     schema = Spec.model_json_schema()
     return _tidy(schema, schema["$defs"])
 

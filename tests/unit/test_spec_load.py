@@ -80,6 +80,18 @@ def test_lines_of_matrix_values_that_stand_on_their_own(spec):
     assert (first.line_of("tile.n"), second.line_of("tile.n")) == (6, 7)
 
 
+@pytest.mark.timeout(20)
+def test_a_matrix_that_is_too_large_is_not_expanded(spec):
+    values = list(range(1, 129))
+    keys = ("tile.m", "tile.n", "tile.k", "store.n")
+    text = SPEC + "[matrix]\n" + "".join(f"{key} = {values}\n" for key in keys)
+    assert refusal(spec(text)) == (
+        "spec.toml:4: KG009 [matrix] has 268435456 variants\n"
+        "  allowed: at most 256\n"
+        "  hint: split the file"
+    )
+
+
 def test_digest_is_of_what_is_said_beyond_the_defaults(spec):
     (plain,) = load_file(spec(SPEC))
     said = b'{"kernel":{"name":"gemm","op":"matmul"}}'
@@ -276,7 +288,7 @@ def test_load_all_keeps_the_order(spec):
     assert [sourced.name for sourced in load_all(paths)] == ["b", "c", "a"]
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(st.data())
 def test_mutated_specs_never_crash(tmp_path_factory, data):
     content = bytearray(FULL.encode())
