@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 _GAP = "  "
+_SHORT = 12
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -121,21 +122,19 @@ def _write_rich(tables: Sequence[Table], stream: TextIO) -> None:
 
 def _rich_parts(table: Table) -> "list[RenderableType]":
     """Returns what is drawn of one table: title, rows, note."""
-    from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    drawn = RichTable(
-        box=box.ROUNDED if table.has_heads else None,
-        show_header=table.has_heads,
-        # Without a box, cells begin where the plain text has them.
-        padding=(0, 1) if table.has_heads else (0, 0, 0, 2),
-    )
+    # Laid out as the plain text; a box would take the width that paths need.
+    drawn = RichTable(box=None, show_header=table.has_heads, padding=(0, 0, 0, 2))
     for index, head in enumerate(table.columns):
+        widest = max(len(row[index]) for row in (table.columns, *table.rows))
         drawn.add_column(
             Text(head),
             justify="right" if index in table.right else "left",
             overflow="fold",
+            # Sizes stay whole where a name or a path can be folded instead.
+            no_wrap=widest <= _SHORT,
         )
     for row in table.rows:
         # Text, not str: brackets of a spec are no markup.

@@ -122,6 +122,7 @@ def test_with_another_version_of_jax(cache, stub):
 
 def test_a_cache_that_is_not_writable(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
+    (tmp_path / "file").chmod(0o755)
     monkeypatch.setenv("KGEN_CACHE_DIR", str(tmp_path / "file"))
     outcome = kgen("doctor", "--format", "json")
     assert outcome.exit_code == 0
