@@ -192,11 +192,11 @@ def _region(wrong: Mask) -> str:
 
 def _block_shapes(m: int, n: int) -> Iterator[tuple[int, int]]:
     """Yields the block shapes that divide [m, n], the largest first."""
-    sizes = (
+    heights, widths = (
         [size, *(s for s in BLOCK_SIZES if s < size and size % s == 0)]
         for size in (m, n)
     )
-    pairs = itertools.product(*sizes)
+    pairs = itertools.product(heights, widths)
     return iter(sorted(pairs, key=lambda pair: -pair[0] * pair[1]))
 
 

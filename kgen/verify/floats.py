@@ -4,7 +4,6 @@ Values are float64 arrays; a format says which of them it can hold.
 """
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +38,11 @@ class FloatFormat:
         """The largest finite number."""
         return (2 - 2.0 ** (1 - self.precision)) * 2.0 ** (1 - self.min_exponent)
 
-    def _ulp_exponents(self, values: Array) -> NDArray[Any]:
+    def _ulp_exponents(self, values: Array) -> NDArray[np.intc]:
         exponents = np.frexp(values)[1]  # |values| < 2 ** exponents
-        return np.maximum(
-            exponents - self.precision, self.min_exponent - self.precision + 1
-        )
+        smallest = self.min_exponent - self.precision + 1
+        ulps: NDArray[np.intc] = np.maximum(exponents - self.precision, smallest)
+        return ulps
 
     def round(self, values: Array) -> Array:
         """Rounds to nearest, ties to even; overflow becomes an infinity."""
@@ -54,7 +53,8 @@ class FloatFormat:
 
     def ulp(self, values: Array) -> Array:
         """Returns the distance of neighbours at `values`."""
-        return np.ldexp(np.ones_like(values), self._ulp_exponents(values))
+        ulps: Array = np.ldexp(np.ones_like(values), self._ulp_exponents(values))
+        return ulps
 
 
 FORMATS = {

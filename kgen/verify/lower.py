@@ -51,15 +51,22 @@ def run(
             _check(lowered, request, case, step)
 
 
+def operands(request: Request, case: RequestCase) -> list[Any]:
+    """Returns the operands' shapes and dtypes, as `jax.jit` takes them."""
+    import jax
+
+    struct: Any = jax.ShapeDtypeStruct
+    shapes = OPERATIONS[request.op].shapes(request, case)
+    return [struct(shape, request.operand_dtype) for shape in shapes]
+
+
 def _lower(
     function: Callable[..., Any], request: Request, case: RequestCase, *, x64: bool
 ) -> Any:
     import jax
 
-    shapes = OPERATIONS[request.op].shapes(request, case)
-    operands = [jax.ShapeDtypeStruct(s, request.operand_dtype) for s in shapes]
     with jax.enable_x64(x64):
-        traced = jax.jit(function).trace(*operands)
+        traced = jax.jit(function).trace(*operands(request, case))
         return traced.lower(lowering_platforms=("cuda",))
 
 

@@ -56,20 +56,22 @@ def run(request: Request, levels: Sequence[str], timeout: float) -> Verdict:
       levels: The levels to run.
       timeout: Seconds that each level may take, `import` included.
     """
-    with tempfile.TemporaryDirectory(
-        prefix="kgen-verify-", ignore_cleanup_errors=True
-    ) as directory:
-        job = {
-            "request": request.to_json(),
-            "levels": list(levels),
-            "directory": directory,
-            "timeout": timeout,
-            "parent": os.getpid(),
-        }
-        report = _Report(levels=(IMPORT, *levels), timeout=timeout)
-        with _worker(job, directory) as worker:
-            report.listen(worker)
-        return report.verdict()
+    report = _Report(levels=(IMPORT, *levels), timeout=timeout)
+    try:
+        with tempfile.TemporaryDirectory(
+            prefix="kgen-verify-", ignore_cleanup_errors=True
+        ) as directory:
+            job = {
+                "request": request.to_json(),
+                "levels": list(levels),
+                "directory": directory,
+                "timeout": timeout,
+            }
+            with _worker(job, directory) as worker:
+                report.listen(worker)
+    except OSError as error:
+        report.fail(f"the worker could not be run: {error}")
+    return report.verdict()
 
 
 @contextlib.contextmanager
@@ -99,7 +101,7 @@ def _environment(directory: str, scratch: Path) -> dict[str, str]:
     """Returns the worker's environment: the same whatever the user has set."""
     path = [str(Path(__file__).parents[2])]
     if inherited := os.environ.get("PYTHONPATH"):
-        path += [os.path.abspath(p) for p in inherited.split(os.pathsep) if p]
+        path += [str(Path(p).absolute()) for p in inherited.split(os.pathsep) if p]
     return {
         **{name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ},
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(path)),
@@ -145,11 +147,12 @@ class _Report:
       levels: The levels that are expected, in their order.
       timeout: Seconds that each may take.
       results: Results that arrived.
-      running: Index of the level that runs.
-      started: When it began.
+      started: When the level that runs began.
       step: What it is trying.
       positions: Where it was shortly before its limit; None if it did not say.
+      pending: The beginning of an event.
       errors: The end of the worker's stderr.
+      jax_version: JAX of the worker.
     """
 
     levels: Sequence[str]
@@ -158,9 +161,9 @@ class _Report:
     started: float = dataclasses.field(default_factory=time.monotonic)
     step: str | None = None
     positions: list[str] | None = None
+    pending: bytes = b""
     errors: bytes = b""
     jax_version: str = dataclasses.field(default_factory=lambda: cache.installed("jax"))
-    done: bool = False
 
     def listen(self, worker: subprocess.Popen[bytes]) -> None:
         """Follows the worker until it is done, dead or too slow."""
@@ -170,8 +173,7 @@ class _Report:
             for pipe in (worker.stdout, worker.stderr):
                 os.set_blocking(pipe.fileno(), False)
                 selector.register(pipe, selectors.EVENT_READ)
-            pending = b""
-            while True:
+            while not self.complete():
                 # Looked at first: what a dead worker wrote is then all in the pipes.
                 ended = _has_ended(worker)
                 for key, _ in selector.select(0 if ended else POLL_SECONDS):
@@ -180,39 +182,42 @@ class _Report:
                     elif key.fileobj is worker.stderr:
                         self.errors = (self.errors + data)[-TAIL_BYTES:]
                     else:
-                        *lines, pending = (pending + data).split(b"\n")
-                        for line in lines:
-                            self._take(json.loads(line))
-                if self.done:
+                        self._take_safely(data)
+                if self.complete():
                     return
                 if ended:
-                    self._drain(worker)
-                    self._fail(_how_it_ended(worker, self.errors))
-                    return
-                if time.monotonic() - self.started > self.timeout:
-                    self._fail(self._too_slow())
-                    return
+                    during = f"at {self.step}: " if self.step else ""
+                    self.fail(during + _how_it_ended(worker, self.errors))
+                elif time.monotonic() - self.started > self.timeout:
+                    self.fail(self._too_slow())
 
-    def _drain(self, worker: subprocess.Popen[bytes]) -> None:
-        """Reads what is left in stderr; a child of the worker may hold it open."""
-        while data := _read(worker.stderr):
-            self.errors = (self.errors + data)[-TAIL_BYTES:]
+    def complete(self) -> bool:
+        """Whether every level has its result."""
+        return len(self.results) >= len(self.levels)
 
-    def _take(self, event: dict[str, Any]) -> None:
-        match event.pop("event"):
-            case "level":
-                self.started = time.monotonic()
-                self.step = self.positions = None
-            case "step":
-                self.step = event["text"]
-            case "positions":
-                self.positions = event["lines"]
-            case "jax":
-                self.jax_version = event["version"]
-            case "result":
-                self.results.append(LevelResult(**event))
-            case "done":
-                self.done = True
+    def _take_safely(self, data: bytes) -> None:
+        try:
+            self._take(data)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            self.fail(f"the worker's report cannot be read: {error}")
+
+    def _take(self, data: bytes) -> None:
+        """Reads events from a piece of the worker's stdout."""
+        *lines, self.pending = (self.pending + data).split(b"\n")
+        for line in lines:
+            event = json.loads(line)
+            match event.pop("event"):
+                case "level":
+                    self.started = time.monotonic()
+                    self.step = self.positions = None
+                case "step":
+                    self.step = event["text"]
+                case "positions":
+                    self.positions = event["lines"]
+                case "jax":
+                    self.jax_version = event["version"]
+                case "result":
+                    self.results.append(LevelResult(**event))
 
     def _too_slow(self) -> str:
         where = f" at {self.step}" if self.step else ""
@@ -223,13 +228,10 @@ class _Report:
             text += "; it was at no line of the module"
         return text
 
-    def _fail(self, detail: str) -> None:
-        """Fails the level that runs; the rest is not run."""
-        level, *rest = self.levels[len(self.results) :] or [self.levels[-1]]
-        if self.step and not detail.startswith("no result"):
-            detail = f"at {self.step}: {detail}"
+    def fail(self, detail: str) -> None:
+        """Fails the level that runs; what comes after it is not run."""
+        level, *rest = self.levels[len(self.results) :]
         seconds = round(time.monotonic() - self.started, 3)
-        del self.results[len(self.levels) - len(rest) - 1 :]
         self.results.append(
             LevelResult(level=level, status=FAILED, detail=detail, seconds=seconds)
         )

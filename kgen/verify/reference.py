@@ -88,8 +88,12 @@ def _draw_matmul(request: Request, case: RequestCase, kind: str) -> Reference:
             yield "the transposed product", (a @ b).T
         for size in DROPPED_STEPS:
             if size < case.k:
-                yield f"the product without the last {size} of k", a[:, :-size] @ b[:-size]
-                yield f"the product without the first {size} of k", a[:, size:] @ b[size:]
+                yield f"the product without the last {size} of k", a[:, :-size] @ b[
+                    :-size
+                ]
+                yield f"the product without the first {size} of k", a[:, size:] @ b[
+                    size:
+                ]
 
     return Reference(
         inputs=inputs,

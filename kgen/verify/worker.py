@@ -9,7 +9,6 @@ stdout. It may be killed, hang or be aborted by JAX at any time; its parent
     {"event": "positions", "lines": [...]}         where it is shortly before its limit
     {"event": "result", "level": ..., "status": ..., "detail": ..., "seconds": ...}
     {"event": "jax", "version": "0.12.0"}
-    {"event": "done"}
 """
 
 import contextlib
@@ -75,7 +74,6 @@ class Worker:
                 self._result(level, NOT_RUN, reason, 0.0)
             elif not self._run_level(level):
                 failed = level
-        self.events.send("done")
 
     def _reason_not_to_run(self, level: str) -> str | None:
         cases = self.request.cases
@@ -202,27 +200,27 @@ def _take_stdout() -> Events:
 def _read_job() -> dict[str, Any]:
     job: dict[str, Any] = json.loads(sys.stdin.buffer.read())
     # A module that reads stdin finds it empty.
-    with open(os.devnull, "rb") as nothing:
+    with Path(os.devnull).open("rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     return job
 
 
-def _die_with_parent(parent: int) -> None:
-    """Has the kernel end this process when its parent is killed (Linux)."""
+def _die_with_parent() -> None:
+    """Has the kernel end this process when its parent is killed (Linux).
+
+    If the parent is gone already, the first event finds nobody to read it.
+    """
     import ctypes
 
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def main() -> None:
     """Runs the job on stdin."""
     events = _take_stdout()
-    job = _read_job()
-    _die_with_parent(job["parent"])
-    Worker(job, events).run()
+    _die_with_parent()
+    Worker(_read_job(), events).run()
     # JAX's threads and the module's own must not hold up the end.
     os._exit(0)
 

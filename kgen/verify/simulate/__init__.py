@@ -6,6 +6,7 @@ operands of a wgmma at once and checks no race against it; that a slot is releas
 a wgmma still reads it is therefore not seen.
 """
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ import numpy as np
 from kgen.verify import compare, upstream
 from kgen.verify.explain import LevelError, describe_line, explain
 from kgen.verify.floats import Array
+from kgen.verify.lower import operands
 from kgen.verify.reference import INTEGERS, KINDS, OPERATIONS, Reference
-from kgen.verify.request import Request
+from kgen.verify.request import Request, RequestCase
 from kgen.verify.simulate.races import describe_races
 
 
@@ -37,17 +39,16 @@ def run(
     Raises:
       LevelError: a result is wrong, there is a race, or nothing could be simulated.
     """
-    import jax
-
     try:
         interpreter = upstream.Interpreter()
         for case in request.cases:
             if not case.simulate:
                 continue
-            # Compiled once for both kinds of input.
-            kernel = jax.jit(
-                lambda *operands: function(*operands, interpret=interpreter.params)
-            )
+            progress(str(case))
+            try:
+                kernel = _compile(function, request, case, interpreter)
+            except Exception as error:
+                raise LevelError(f"at {case}: {_explain(error, module)}") from error
             for kind in KINDS:
                 step = f"{case} on {kind}"
                 progress(step)
@@ -64,6 +65,21 @@ def run(
         raise LevelError(f"not simulated on jax {version}: {error}") from error
 
 
+def _compile(
+    function: Callable[..., Any],
+    request: Request,
+    case: RequestCase,
+    interpreter: upstream.Interpreter,
+) -> Callable[..., Any]:
+    """Compiles the interpreted kernel, once for every kind of input."""
+    import jax
+
+    interpret = functools.partial(function, interpret=interpreter.params)
+    lowered = jax.jit(interpret).lower(*operands(request, case))
+    compiled: Callable[..., Any] = lowered.compile()
+    return compiled
+
+
 def _execute(
     kernel: Callable[..., Any],
     reference: Reference,
@@ -72,17 +88,14 @@ def _execute(
     module: Path,
 ) -> Array:
     """Runs the kernel once and returns its result; races and errors are raised."""
-    import jax.numpy as jnp
-
-    operands = [
-        jnp.asarray(np.asarray(values), request.operand_dtype)
-        for values in reference.inputs
-    ]
+    # JAX has registered bfloat16 with numpy.
+    dtype = np.dtype(request.operand_dtype)
+    inputs = [values.astype(dtype) for values in reference.inputs]
     interpreter.reset()
     log = upstream.InterpreterLog()
     try:
         with log.collect():
-            result = np.asarray(kernel(*operands))
+            result = np.asarray(kernel(*inputs))
     except Exception as error:
         raise LevelError(_explain(log.error or error, module)) from error
     if interpreter.races_found() or log.races:

@@ -9,7 +9,9 @@ from kgen.verify.explain import describe_line
 
 MOST_RACES = 3
 # An access, as in "  read of HostAllocationKey(...)[...] from Warpgroup(...), <place>".
-_ACCESS = re.compile(r"^\s*(read|write) of .* from ([A-Za-z]+)\(.*?\), (.*)$", re.MULTILINE)
+_ACCESS = re.compile(
+    r"^\s*(read|write) of .* from ([A-Za-z]+)\(.*?\), (.*)$", re.MULTILINE
+)
 
 
 def describe_races(texts: Sequence[str], module: Path) -> str:

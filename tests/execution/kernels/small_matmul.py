@@ -24,9 +24,9 @@ def matmul(a, b, *, interpret=None):
     return plgpu.kernel(
         functools.partial(_tile, steps=k // TILE_K),
         out_type=jax.ShapeDtypeStruct((m, n), DTYPE),
-        scratch_types=dict(
-            out_smem=plgpu.SMEM((TILE_M, TILE_N), DTYPE, transforms=TRANSFORMS)
-        ),
+        scratch_types=[
+            plgpu.SMEM((TILE_M, TILE_N), DTYPE, transforms=TRANSFORMS),
+        ],
         grid=(m // TILE_M, n // TILE_N),
         grid_names=("m", "n"),
         interpret=interpret,
