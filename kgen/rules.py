@@ -6,6 +6,7 @@ loader; rules about what the hardware and the compiler can do are functions in
 """
 
 import dataclasses
+import importlib
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -42,8 +43,6 @@ def register(rule: Rule) -> Rule:
 
 def all_rules() -> dict[str, Rule]:
     """Returns every rule by its code, in the order of the codes."""
-    # Imported for their registrations.
-    import kgen.plan.legality
-    import kgen.spec.codes
-
+    for module in ("kgen.spec.codes", "kgen.plan.legality"):
+        importlib.import_module(module)  # For its registrations.
     return dict(sorted(_rules.items()))

@@ -14,7 +14,7 @@ MIN_REGISTERS, MAX_REGISTERS, REGISTER_STEP = 24, 256, 8
 
 @rule(
     "KG401",
-    title="a CTA's SMEM fits",
+    title="A CTA's SMEM fits",
     reason="The ring, the output's slots and the barriers lie in SMEM together. Every "
     "ref is rounded up to 1,024 bytes.",
     source="CUDA C++ Programming Guide, compute capability 9.0: 227 KB per CTA",
@@ -48,7 +48,7 @@ def _fits(candidate: "Candidate", stages: int) -> bool:
 
 @rule(
     "KG402",
-    title="the accumulator fits in registers",
+    title="The accumulator fits in registers",
     reason="A float32 accumulator of m x n takes m * n / 128 registers of each thread "
     "of a warpgroup. What does not fit is spilled to memory in the innermost loop.",
     source="CUDA C++ Programming Guide: 255 registers per thread, 65,536 per SM",
@@ -90,7 +90,7 @@ def memory_registers(candidate: "Candidate") -> Iterator[Finding]:
 
 @rule(
     "KG404",
-    title="the memory warpgroup gives registers away",
+    title="The memory warpgroup gives registers away",
     reason="setmaxnreg shrinks the memory warpgroup and grows the others; the sum over "
     "all threads stays within the 65,536 registers of an SM. The other direction would "
     "ask for more than the kernel was launched with.",

@@ -32,7 +32,7 @@ def same_swizzle(candidate: "Candidate") -> Iterator[Finding]:
 
 @rule(
     "KG202",
-    title="a tiling is (8, swizzle / itemsize)",
+    title="A tiling is (8, swizzle / itemsize)",
     reason="wgmma and TMA see SMEM as atoms of 8 rows, each one swizzle wide.",
     source="Mosaic GPU, wgmma and async_copy",
     bad="[transforms]\na = { tiling = [16, 64] }",
@@ -58,7 +58,7 @@ def tiling(candidate: "Candidate") -> Iterator[Finding]:
 
 @rule(
     "KG203",
-    title="the output's pieces are a multiple of its swizzle",
+    title="The output's pieces are a multiple of its swizzle",
     reason="A row of the output in SMEM is made of whole swizzle atoms.",
     source="Mosaic GPU, async_copy",
     bad="[tile]\nn = 96\n[transforms]\nout = { swizzle = 128 }",

@@ -14,7 +14,7 @@ PIPELINES = "JAX, plgpu.emit_pipeline"
 
 @rule(
     "KG601",
-    title="compute warpgroups belong to a warp-specialised schedule",
+    title="Compute warpgroups belong to a warp-specialised schedule",
     reason="Without a memory warpgroup one warpgroup does everything, and the keys "
     "would have no effect.",
     source="kgen",
@@ -54,7 +54,7 @@ def compute_wgs(candidate: "Candidate") -> Iterator[Finding]:
 
 @rule(
     "KG603",
-    title="a pallas_call is not warp-specialised",
+    title="A pallas_call is not warp-specialised",
     reason="Its pipeline is `plgpu.emit_pipeline`; warp specialisation needs the "
     "other entry point.",
     source=PIPELINES,
@@ -72,7 +72,7 @@ def pallas_call_is_plain(candidate: "Candidate") -> Iterator[Finding]:
 
 @rule(
     "KG604",
-    title="a pallas_call has a sequential dimension",
+    title="A pallas_call has a sequential dimension",
     reason="Only sequential dimensions are pipelined. With none, nothing is: every "
     "block of K would start a CTA of its own and overwrite the same output.",
     source=PIPELINES,
@@ -138,7 +138,7 @@ def semantics_are_used(candidate: "Candidate") -> Iterator[Finding]:
 
 @rule(
     "KG607",
-    title="the output leaves in equal pieces",
+    title="The output leaves in equal pieces",
     reason="A piece that does not divide a warpgroup's columns would leave a rest "
     "behind. Slots beyond the number of pieces would never be used.",
     source="kgen",

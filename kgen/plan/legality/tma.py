@@ -28,7 +28,7 @@ def _copies(
 
 @rule(
     "KG301",
-    title="a TMA box has at most 256 elements along each dimension",
+    title="A TMA box has at most 256 elements along each dimension",
     reason="A tiled copy is a box of (rows / 8, columns / width, 8, width) elements; "
     "without a tiling, rows and columns themselves are the box.",
     source="CUDA driver API, cuTensorMapEncodeTiled",
@@ -52,7 +52,7 @@ def box(candidate: "Candidate") -> Iterator[Finding]:
 
 @rule(
     "KG302",
-    title="rows in memory are a multiple of 16 bytes",
+    title="Rows in memory are a multiple of 16 bytes",
     reason="TMA strides are multiples of 16 bytes. Sizes are multiples of the tile, so "
     "the tile's rows decide. This holds for the output as for the operands.",
     source="CUDA driver API, cuTensorMapEncodeTiled",
@@ -73,7 +73,7 @@ def row_bytes(candidate: "Candidate") -> Iterator[Finding]:
 
 @rule(
     "KG303",
-    title="a copy moves a multiple of 128 bytes",
+    title="A copy moves a multiple of 128 bytes",
     reason="Mosaic GPU spreads a copy over the 128 threads of a warpgroup.",
     source="Mosaic GPU, async_copy; reproduced on a CPU",
     bad='[kernel]\nlayout = "nt"\n[tile]\nn = 8\nk = 4',

@@ -38,7 +38,7 @@ def tile_m(candidate: "Candidate") -> Iterator[Finding]:
 
 @rule(
     "KG102",
-    title="a warpgroup's columns are a multiple of 8 and at most 256",
+    title="A warpgroup's columns are a multiple of 8 and at most 256",
     reason="N of one wgmma is a multiple of 8 up to 256, and Mosaic GPU issues one "
     "instruction for all columns of a warpgroup.",
     source=PTX,
@@ -60,7 +60,7 @@ def wgmma_n(candidate: "Candidate") -> Iterator[Finding]:
 
 @rule(
     "KG103",
-    title="an N-major B needs columns in multiples of the swizzle",
+    title="An N-major B needs columns in multiples of the swizzle",
     reason='With layout "nn" B lies in rows of n, and wgmma reads it in pieces of one '
     "swizzle width. Mosaic GPU answers other sizes with an empty AssertionError.",
     source="Mosaic GPU, wgmma and mma_utils; reproduced on a CPU",
@@ -126,7 +126,7 @@ def same_dtype(candidate: "Candidate") -> Iterator[Finding]:
 
 @rule(
     "KG106",
-    title="the accumulator is float32",
+    title="The accumulator is float32",
     reason="bfloat16 and float32 operands accumulate in float32 only. float16 could "
     "accumulate in float16, which overflows at 65,504 and loses 13 bits on the way.",
     source=PTX,
@@ -143,7 +143,7 @@ def accumulator(candidate: "Candidate") -> Iterator[Finding]:
 
 @rule(
     "KG107",
-    title="only 16-bit operands may be transposed",
+    title="Only 16-bit operands may be transposed",
     reason="wgmma reads float32 (tf32) operands K-major only: A as [m, k] and B as "
     "[n, k].",
     source=PTX + ", matrix descriptor; reproduced on a CPU",
