@@ -73,8 +73,8 @@ def _message(error: BaseException) -> str:
 
 def _raised_at(error: BaseException, module: Path) -> str | None:
     """Says which function outside the module raised `error`, and by which line."""
-    frames = [f for f in _frames(error.__traceback__) if f.filename != str(module)]
-    if not frames:
+    frames = _frames(error.__traceback__)
+    if not frames or frames[-1].filename == str(module):
         return None
     frame = frames[-1]
     path = frame.filename.rpartition("site-packages/")[2]

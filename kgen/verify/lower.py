@@ -34,7 +34,9 @@ def run(
       LevelError: a size is refused, or its SMEM, shape or dtype is not as planned.
     """
     if request.arch not in ARCHS:
-        raise LevelError(f"not lowered: {request.arch} is not one of {ARCHS}")
+        raise LevelError(
+            f"not lowered: {request.arch} is not one of {', '.join(ARCHS)}"
+        )
     try:
         upstream.check_version()
     except upstream.UnavailableError as error:

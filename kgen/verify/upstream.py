@@ -22,6 +22,8 @@ CALLBACK_LOGGER = "jax._src.callback"
 RACE = "RACE DETECTED"
 
 _CUSTOM_CALL = "mosaic_gpu_v2"
+_MODULE = "module"  # The serialised module in the custom call's configuration.
+_LAUNCH = "gpu.launch"
 # Operands of gpu.launch: the 11th group is dynamicSharedMemorySize.
 _SMEM_GROUP = 10
 
@@ -173,64 +175,57 @@ def kernel_smem_bytes(lowered: Any) -> int:
       UnavailableError: the figure could not be read.
       ValueError: there is not exactly one Mosaic GPU kernel.
     """
-    kernels = list(_kernels(lowered))
-    if len(kernels) != 1:
-        raise ValueError(f"expected one Mosaic GPU kernel, found {len(kernels)}")
     try:
-        return _launch_smem_bytes(kernels[0])
+        module = lowered.compiler_ir("stablehlo")
+        calls = [
+            op
+            for op in _operations(module, "stablehlo.custom_call")
+            if op.attributes["call_target_name"].value == _CUSTOM_CALL
+        ]
+        if len(calls) == 1:
+            config = calls[0].attributes["mhlo.backend_config"]
+            return _launch_smem_bytes(config[_MODULE])
     except UnavailableError:
         raise
     except Exception as error:
         raise UnavailableError(f"{type(error).__name__}: {error}") from error
-
-
-def _kernels(lowered: Any) -> Iterator[Any]:
-    """Yields the serialised Mosaic GPU modules of a lowered function."""
-    try:
-        found: list[Any] = []
-
-        def visit(op: Any) -> Any:
-            attributes = op.attributes
-            name = "call_target_name"
-            if name in attributes and attributes[name].value == _CUSTOM_CALL:
-                found.append(attributes["mhlo.backend_config"]["module"])
-            return _ir().WalkResult.ADVANCE
-
-        lowered.compiler_ir("stablehlo").operation.walk(visit)
-    except Exception as error:
-        raise UnavailableError(f"{type(error).__name__}: {error}") from error
-    yield from found
+    raise ValueError(f"expected one Mosaic GPU kernel, found {len(calls)}")
 
 
 def _launch_smem_bytes(serialized: Any) -> int:
     """Reads the size from the operand of the launch in a serialised module."""
-    ir = _ir()
-    sizes: list[int] = []
+    from jax.extend.mlir import ir
 
-    def visit(op: Any) -> Any:
-        # Serialised operations have a prefix and are not registered.
-        if not op.name.endswith("gpu.launch"):
-            return ir.WalkResult.ADVANCE
-        segments = list(op.attributes["operandSegmentSizes"])
-        if segments[_SMEM_GROUP] != 1:
-            raise UnavailableError("gpu.launch names no SMEM size")
-        size = op.operands[sum(segments[:_SMEM_GROUP])].owner.attributes["value"]
-        sizes.append(int(size.value))
-        return ir.WalkResult.INTERRUPT
-
+    # The context knows the types; the operations are not registered anywhere.
     context = serialized.context
     before = context.allow_unregistered_dialects
     context.allow_unregistered_dialects = True
     try:
-        ir.Module.parse(serialized.value_bytes, context).operation.walk(visit)
+        module = ir.Module.parse(serialized.value_bytes, context)
     finally:
         context.allow_unregistered_dialects = before
-    if not sizes:
-        raise UnavailableError("the serialised module has no gpu.launch")
-    return sizes[0]
+    launches = _operations(module, _LAUNCH)
+    if len(launches) != 1:
+        raise UnavailableError(f"the serialised module has {len(launches)} launches")
+    segments = list(launches[0].attributes["operandSegmentSizes"])
+    if segments[_SMEM_GROUP] != 1:
+        raise UnavailableError("the launch names no SMEM size")
+    size = launches[0].operands[sum(segments[:_SMEM_GROUP])]
+    return int(size.owner.attributes["value"].value)
 
 
-def _ir() -> Any:
+def _operations(module: Any, name: str) -> list[Any]:
+    """Returns the operations whose name ends with `name`; serialising adds a prefix."""
     from jax.extend.mlir import ir
 
-    return ir
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name.endswith(name):
+            found.append(op)
+            # Nothing of interest is inside a kernel's launch, and that is most of it.
+            return ir.WalkResult.SKIP
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
