@@ -4,7 +4,7 @@ from typing import Protocol
 
 from kgen.errors import SpecError
 from kgen.plan import legality, matmul
-from kgen.plan.matmul import Candidate
+from kgen.plan.candidate import Candidate
 from kgen.plan.model import Plan
 from kgen.spec.source import SourcedSpec
 

@@ -4,10 +4,10 @@ import dataclasses
 import functools
 
 from kgen.arch import ARCHS, Arch
-from kgen.plan import budget
+from kgen.plan.candidate import Candidate
 from kgen.plan.dtypes import ITEMSIZE
-from kgen.plan.model import Buffer, Case, Layout, MatmulPlan, Registers, SmemMap
-from kgen.spec.model import Spec, Transform
+from kgen.plan.model import Case, Layout, MatmulPlan
+from kgen.spec.model import Spec, Transform, Transforms
 from kgen.spec.source import SourcedSpec
 
 DEFAULT_COMPUTE_WGS = 2
@@ -21,105 +21,6 @@ GPU_TILES = (17, 5, 9)
 # Steps of all CTAs together that are simulated within seconds.
 MAX_SIMULATED_STEPS = 64
 DEFAULT_STAGES = 4
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """A matmul with every number resolved, not yet known to be legal.
-
-    The attributes are those of `MatmulPlan`. Layouts are as the spec asks for them, A's
-    and B's apart, and sizes may not divide one another.
-    """
-
-    source: SourcedSpec
-    arch: Arch
-    schedule: str
-    layout: str
-    tile_k: int
-    max_concurrent_steps: int
-    num_compute_wgs: int
-    split: str
-    memory_registers: int | None
-    a_layout: Layout
-    b_layout: Layout
-    out_dtype: str
-    out_layout: Layout
-    store_n: int
-    store_slots: int
-
-    @property
-    def spec(self) -> Spec:
-        return self.source.spec
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element of A or B."""
-        return ITEMSIZE[self.spec.dtypes.a]
-
-    @property
-    def out_itemsize(self) -> int:
-        """Bytes of one element of the result."""
-        return ITEMSIZE[self.out_dtype]
-
-    @property
-    def wg_m(self) -> int:
-        """Rows of one warpgroup's part of the tile."""
-        return self.spec.tile.m // (self.num_compute_wgs if self.split == "m" else 1)
-
-    @property
-    def wg_n(self) -> int:
-        """Columns of one warpgroup's part of the tile."""
-        return self.spec.tile.n // (self.num_compute_wgs if self.split == "n" else 1)
-
-    @property
-    def b_tile(self) -> tuple[int, int]:
-        """Shape of B's tile as it lies in memory."""
-        tile = self.spec.tile
-        return (tile.n, self.tile_k) if self.layout == "nt" else (self.tile_k, tile.n)
-
-    @property
-    def registers(self) -> Registers:
-        return budget.registers(
-            self.arch, self.wg_m, self.wg_n, self.memory_registers, self.num_compute_wgs
-        )
-
-    def smem(self, num_steps: int | None = None, stages: int | None = None) -> SmemMap:
-        """Returns the SMEM map for `num_steps` of K; None stands for many.
-
-        Args:
-          num_steps: Steps of the pipeline; a ring never has more slots than steps.
-          stages: Slots of the ring instead of the spec's.
-        """
-        stages = stages or self.max_concurrent_steps
-        slots = stages if num_steps is None else min(stages, num_steps)
-        buffers = (*self._ring(slots), *self._out_buffers(slots))
-        return SmemMap(buffers=buffers, limit=self.arch.smem_bytes)
-
-    def _ring(self, slots: int) -> tuple[Buffer, ...]:
-        dtype, tile = self.spec.dtypes.a, (self.spec.tile.m, self.tile_k)
-        refs = (
-            budget.smem_buffer(self.arch, "a_smem", tile, dtype, slots),
-            budget.smem_buffer(self.arch, "b_smem", self.b_tile, dtype, slots),
-        )
-        if self.schedule != "warp_specialized":
-            return (*refs, budget.barriers(self.arch, "barriers: loaded", slots))
-        return (
-            *refs,
-            budget.barriers(self.arch, "barriers: loaded", slots),
-            budget.barriers(self.arch, "barriers: released", slots),
-        )
-
-    def _out_buffers(self, slots: int) -> tuple[Buffer, ...]:
-        # Every slot of a pallas_call's ring has a block of the output as well.
-        out_slots = {
-            "pipelined": self.store_slots,
-            "warp_specialized": self.num_compute_wgs * self.store_slots,
-            "pallas_call": slots,
-        }[self.schedule]
-        piece = (self.wg_m, self.store_n)
-        return (
-            budget.smem_buffer(self.arch, "out_smem", piece, self.out_dtype, out_slots),
-        )
 
 
 def resolve(source: SourcedSpec) -> Candidate:
@@ -136,7 +37,7 @@ def resolve(source: SourcedSpec) -> Candidate:
     # A is K-major; B is too with layout "nt" and N-major otherwise.
     rows = [tile_k] if spec.kernel.layout == "nt" else [tile_k, wg_n]
     auto = _widest_swizzle(arch, [row * itemsize for row in rows]) or arch.swizzles[-1]
-    common = auto if spec.transforms.swizzle == "auto" else spec.transforms.swizzle
+    common = _asked_swizzle(spec.transforms) or auto
     candidate = Candidate(
         source=source,
         arch=arch,
@@ -219,6 +120,12 @@ def _widest_swizzle(arch: Arch, row_bytes: list[int]) -> int | None:
     return next(fitting, None)
 
 
+def _asked_swizzle(transforms: Transforms) -> int | None:
+    """Returns the swizzle of both operands if the spec tells one, be it for one."""
+    asked = (transforms.swizzle, transforms.a.swizzle, transforms.b.swizzle)
+    return next((swizzle for swizzle in asked if swizzle != "auto"), None)
+
+
 def _layout(transform: Transform, common: int, itemsize: int) -> Layout:
     """Returns an operand's layout; `common` is the swizzle of both operands."""
     swizzle = common if transform.swizzle == "auto" else transform.swizzle
@@ -242,22 +149,33 @@ def _with_stages(candidate: Candidate) -> Candidate:
 
 
 def _with_store(candidate: Candidate) -> Candidate:
-    """Decides in how many pieces the output leaves: as few as fit in SMEM."""
+    """Decides in how many pieces the output leaves: whole if it fits in SMEM."""
     store, wg_n = candidate.spec.store, candidate.wg_n
     if store.n != "auto":
         widths = [store.n]
     elif candidate.schedule == "pallas_call":
         widths = [wg_n]
     else:
-        widths = [width for width in range(wg_n, 0, -1) if wg_n % width == 0]
+        widths = [wg_n, *_piece_widths(candidate)]
     options = [
-        dataclasses.replace(candidate, store_n=width, store_slots=slots)
+        dataclasses.replace(
+            candidate, store_n=width, store_slots=_store_slots(candidate, width)
+        )
         for width in widths
-        for slots in [_store_slots(candidate, width)]
-        if width in (wg_n, store.n) or width * candidate.out_itemsize % 32 == 0
     ]
-    fitting = (option for option in options if _fits(option))
-    return next(fitting, options[0])
+    return next(filter(_fits, options), options[0])
+
+
+def _piece_widths(candidate: Candidate) -> list[int]:
+    """Returns the swizzled widths that divide a warpgroup's columns, best first."""
+    arch, wg_n, itemsize = candidate.arch, candidate.wg_n, candidate.out_itemsize
+    swizzles = {
+        width: _widest_swizzle(arch, [width * itemsize])
+        for width in range(1, wg_n)
+        if wg_n % width == 0
+    }
+    widths = [width for width, swizzle in swizzles.items() if swizzle]
+    return sorted(widths, key=lambda width: (swizzles[width] or 0, width), reverse=True)
 
 
 def _store_slots(candidate: Candidate, width: int) -> int:

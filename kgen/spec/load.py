@@ -261,6 +261,7 @@ def _sourced(
         path=name,
         lines={".".join(map(str, path)): line for path, line in places.items()},
         digest=_digest(spec),
+        variant=variant.label if variant.settings else "",
     )
 
 

@@ -15,6 +15,7 @@ class SourcedSpec:
       path: The file as the user named it.
       lines: Line of every key, by its dotted name such as `tile.m`. For a key that a
         `[matrix]` sets, the line of the matrix entry.
+      variant: The matrix values of this variant, such as `tile.n = 96`; else empty.
       digest: Hex digest of what the spec says, free of comments and layout.
     """
 
@@ -22,6 +23,7 @@ class SourcedSpec:
     path: str
     lines: dict[str, int]
     digest: str
+    variant: str = ""
 
     @property
     def name(self) -> str:
@@ -44,7 +46,9 @@ class SourcedSpec:
         allowed: str | None = None,
         hint: str | None = None,
     ) -> Problem:
-        """Returns a finding about the value of `key`."""
+        """Returns a finding about the value of `key`, and tells the variant."""
+        if self.variant and self.variant not in message:
+            message = f"{message}, for {self.variant}"
         return Problem(
             path=self.path,
             line=self.line_of(key),

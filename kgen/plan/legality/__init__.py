@@ -11,13 +11,19 @@ from kgen.plan.legality import budgets, layouts, pipelines, schedules, tma, wgmm
 from kgen.plan.legality.base import CHECKS
 
 if TYPE_CHECKING:
-    from kgen.plan.matmul import Candidate
+    from kgen.plan.candidate import Candidate
 
 __all__ = ["budgets", "check", "layouts", "pipelines", "schedules", "tma", "wgmma"]
 
 
 def check(candidate: "Candidate") -> tuple[Problem, ...]:
-    """Returns every broken rule, in the order of the codes."""
+    """Returns every broken rule, in the order of the codes, without consequences."""
+    found = [
+        (code, finding)
+        for code, find in sorted(CHECKS.items())
+        for finding in find(candidate)
+    ]
+    illegal = {finding.key for code, finding in found if code.startswith("KG1")}
     return tuple(
         candidate.source.problem(
             finding.key,
@@ -26,6 +32,6 @@ def check(candidate: "Candidate") -> tuple[Problem, ...]:
             allowed=finding.allowed,
             hint=finding.hint or f"see `kgen rule {code}`",
         )
-        for code, find in sorted(CHECKS.items())
-        for finding in find(candidate)
+        for code, finding in found
+        if illegal.isdisjoint(finding.follows)
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kgen.rules import Rule, register
 
 if TYPE_CHECKING:
-    from kgen.plan.matmul import Candidate
+    from kgen.plan.candidate import Candidate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,12 +19,15 @@ class Finding:
       message: What was found.
       allowed: What would be accepted.
       hint: What to do; the rule's own page, if left out.
+      follows: Sizes (keys) that the finding was computed from. Where one of them is
+        itself illegal for wgmma, the finding is a mere consequence and not told.
     """
 
     key: str
     message: str
     allowed: str | None = None
     hint: str | None = None
+    follows: tuple[str, ...] = ()
 
 
 type Check = Callable[["Candidate"], Iterator[Finding]]

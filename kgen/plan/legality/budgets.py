@@ -7,7 +7,7 @@ from kgen.plan.budget import WARPGROUP_THREADS, compute_registers
 from kgen.plan.legality.base import Finding, rule
 
 if TYPE_CHECKING:
-    from kgen.plan.matmul import Candidate
+    from kgen.plan.candidate import Candidate
 
 MIN_REGISTERS, MAX_REGISTERS, REGISTER_STEP = 24, 256, 8
 
@@ -65,6 +65,7 @@ def accumulator_registers(candidate: "Candidate") -> Iterator[Finding]:
             f"{registers.estimate} with all else",
             f"at most {registers.compute_limit}",
             "make the tile smaller, or split it among more compute warpgroups",
+            ("tile.m", "tile.n"),
         )
 
 

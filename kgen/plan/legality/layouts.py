@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from kgen.plan.legality.base import Finding, rule
 
 if TYPE_CHECKING:
-    from kgen.plan.matmul import Candidate
+    from kgen.plan.candidate import Candidate
 
 ROWS = 8  # A swizzle atom has 8 rows.
 
@@ -75,4 +75,5 @@ def out_swizzle(candidate: "Candidate") -> Iterator[Finding]:
             f"rows of {n} {candidate.out_dtype} are not a multiple of {step}, the "
             f"{swizzle}-byte swizzle of the output",
             "a narrower swizzle, or pieces of another width (store.n)",
+            follows=("tile.n",),
         )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from kgen.plan.legality.base import Finding, rule
 
 if TYPE_CHECKING:
-    from kgen.plan.matmul import Candidate
+    from kgen.plan.candidate import Candidate
 
 
 @rule(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from kgen.plan.legality.base import Finding, rule
 
 if TYPE_CHECKING:
-    from kgen.plan.matmul import Candidate
+    from kgen.plan.candidate import Candidate
 
 MAX_COMPUTE_WGS = 3
 PIPELINES = "JAX, plgpu.emit_pipeline"
@@ -192,9 +192,13 @@ def test_shapes(candidate: "Candidate") -> Iterator[Finding]:
                     "test.shapes",
                     f"{name} = {size} of {list(shape)} is not a multiple of {step}",
                     f"multiples of {step}",
+                    follows=(f"tile.{name}",),
                 )
         top = candidate.arch.max_grid_yz * tile.m
         if shape[0] > top:
             yield Finding(
-                "test.shapes", f"m = {shape[0]} of {list(shape)}", f"at most {top}"
+                "test.shapes",
+                f"m = {shape[0]} of {list(shape)}",
+                f"at most {top}",
+                follows=("tile.m",),
             )

@@ -8,10 +8,11 @@ from kgen.plan.legality.base import Finding, rule
 from kgen.plan.model import Layout
 
 if TYPE_CHECKING:
-    from kgen.plan.matmul import Candidate
+    from kgen.plan.candidate import Candidate
 
 ROW_BYTES = 16
 COPY_BYTES = 128
+TILE = ("tile.m", "tile.n", "tile.k")
 
 
 def _copies(
@@ -20,7 +21,7 @@ def _copies(
     """Yields key, name, shape, layout and itemsize of every copy."""
     tile = candidate.spec.tile
     a, b = candidate.a_layout, candidate.b_layout
-    yield "tile.m", "A", (tile.m, candidate.tile_k), a, candidate.itemsize
+    yield "tile.k", "A", (tile.m, candidate.tile_k), a, candidate.itemsize
     yield "tile.n", "B", candidate.b_tile, b, candidate.itemsize
     piece = (candidate.wg_m, candidate.store_n)
     yield "tile.n", "the output", piece, candidate.out_layout, candidate.out_itemsize
@@ -47,6 +48,7 @@ def box(candidate: "Candidate") -> Iterator[Finding]:
                 "dimension",
                 f"at most {limit}",
                 "make the tile smaller; see `kgen rule KG301`",
+                TILE,
             )
 
 
@@ -68,6 +70,7 @@ def row_bytes(candidate: "Candidate") -> Iterator[Finding]:
                 f"a row of {columns} elements of {name} takes {size} bytes",
                 f"multiples of {ROW_BYTES} bytes",
                 f"use a multiple of {ROW_BYTES // itemsize} elements",
+                TILE,
             )
 
 
@@ -88,4 +91,5 @@ def copy_bytes(candidate: "Candidate") -> Iterator[Finding]:
                 f"a copy of {list(shape)} of {name} moves {size} bytes",
                 f"multiples of {COPY_BYTES} bytes",
                 "make the tile larger; see `kgen rule KG303`",
+                TILE,
             )

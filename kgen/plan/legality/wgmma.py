@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from kgen.plan.legality.base import Finding, multiples, rule
 
 if TYPE_CHECKING:
-    from kgen.plan.matmul import Candidate
+    from kgen.plan.candidate import Candidate
 
 PTX = "PTX ISA, Asynchronous Warpgroup Level Matrix Instructions (wgmma)"
 WGMMA_M = 64
@@ -81,8 +81,14 @@ def n_major_b(candidate: "Candidate") -> Iterator[Finding]:
             f"{what} = {n} is not a multiple of {step}, the {swizzle}-byte swizzle of "
             f"{candidate.spec.dtypes.b}",
             multiples(step, WGMMA_N_MAX),
-            'a narrower transforms.swizzle or layout = "nt" allows more sizes',
+            _more_columns(candidate, swizzle),
         )
+
+
+def _more_columns(candidate: "Candidate", swizzle: int) -> str:
+    if swizzle > candidate.arch.swizzles[-1]:
+        return 'a narrower transforms.swizzle or layout = "nt" allows more sizes'
+    return 'layout = "nt" allows multiples of 8'
 
 
 @rule(

@@ -1,0 +1,109 @@
+"""A matmul whose numbers are resolved but not judged yet."""
+
+import dataclasses
+
+from kgen.arch import Arch
+from kgen.plan import budget
+from kgen.plan.dtypes import ITEMSIZE
+from kgen.plan.model import Buffer, Layout, Registers, SmemMap
+from kgen.spec.model import Spec
+from kgen.spec.source import SourcedSpec
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A matmul with every number resolved, not yet known to be legal.
+
+    The attributes are those of `MatmulPlan`. Layouts are as the spec asks for them, A's
+    and B's apart, and sizes may not divide one another.
+    """
+
+    source: SourcedSpec
+    arch: Arch
+    schedule: str
+    layout: str
+    tile_k: int
+    max_concurrent_steps: int
+    num_compute_wgs: int
+    split: str
+    memory_registers: int | None
+    a_layout: Layout
+    b_layout: Layout
+    out_dtype: str
+    out_layout: Layout
+    store_n: int
+    store_slots: int
+
+    @property
+    def spec(self) -> Spec:
+        return self.source.spec
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element of A or B."""
+        return ITEMSIZE[self.spec.dtypes.a]
+
+    @property
+    def out_itemsize(self) -> int:
+        """Bytes of one element of the result."""
+        return ITEMSIZE[self.out_dtype]
+
+    @property
+    def wg_m(self) -> int:
+        """Rows of one warpgroup's part of the tile."""
+        return self.spec.tile.m // (self.num_compute_wgs if self.split == "m" else 1)
+
+    @property
+    def wg_n(self) -> int:
+        """Columns of one warpgroup's part of the tile."""
+        return self.spec.tile.n // (self.num_compute_wgs if self.split == "n" else 1)
+
+    @property
+    def b_tile(self) -> tuple[int, int]:
+        """Shape of B's tile as it lies in memory."""
+        tile = self.spec.tile
+        return (tile.n, self.tile_k) if self.layout == "nt" else (self.tile_k, tile.n)
+
+    @property
+    def registers(self) -> Registers:
+        return budget.registers(
+            self.arch, self.wg_m, self.wg_n, self.memory_registers, self.num_compute_wgs
+        )
+
+    def smem(self, num_steps: int | None = None, stages: int | None = None) -> SmemMap:
+        """Returns the SMEM map for `num_steps` of K; None stands for many.
+
+        Args:
+          num_steps: Steps of the pipeline; a ring never has more slots than steps.
+          stages: Slots of the ring instead of the spec's.
+        """
+        stages = stages or self.max_concurrent_steps
+        slots = stages if num_steps is None else min(stages, num_steps)
+        buffers = (*self._ring(slots), *self._out_buffers(slots))
+        return SmemMap(buffers=buffers, limit=self.arch.smem_bytes)
+
+    def _ring(self, slots: int) -> tuple[Buffer, ...]:
+        dtype, tile = self.spec.dtypes.a, (self.spec.tile.m, self.tile_k)
+        refs = (
+            budget.smem_buffer(self.arch, "a_smem", tile, dtype, slots),
+            budget.smem_buffer(self.arch, "b_smem", self.b_tile, dtype, slots),
+        )
+        if self.schedule != "warp_specialized":
+            return (*refs, budget.barriers(self.arch, "barriers: loaded", slots))
+        return (
+            *refs,
+            budget.barriers(self.arch, "barriers: loaded", slots),
+            budget.barriers(self.arch, "barriers: released", slots),
+        )
+
+    def _out_buffers(self, slots: int) -> tuple[Buffer, ...]:
+        # Every slot of a pallas_call's ring has a block of the output as well.
+        out_slots = {
+            "pipelined": self.store_slots,
+            "warp_specialized": self.num_compute_wgs * self.store_slots,
+            "pallas_call": slots,
+        }[self.schedule]
+        piece = (self.wg_m, self.store_n)
+        return (
+            budget.smem_buffer(self.arch, "out_smem", piece, self.out_dtype, out_slots),
+        )
