@@ -1,0 +1,54 @@
+"""Every legality rule has an example that breaks it and one that does not."""
+
+import re
+
+import pytest
+from made import load
+
+from kgen.errors import SpecError
+from kgen.plan import make_plan, matmul
+from kgen.plan.legality.base import CHECKS
+from kgen.rules import all_rules
+
+LEGALITY = [rule for code, rule in all_rules().items() if code in CHECKS]
+
+
+@pytest.mark.parametrize("rule", LEGALITY, ids=lambda rule: rule.code)
+def test_the_bad_example_breaks_the_rule(rule, tmp_path):
+    spec = load(tmp_path, rule.bad + "\n")
+    assert list(CHECKS[rule.code](matmul.resolve(spec)))
+    with pytest.raises(SpecError):
+        make_plan(spec)
+
+
+@pytest.mark.parametrize("rule", LEGALITY, ids=lambda rule: rule.code)
+def test_the_good_example_breaks_none(rule, tmp_path):
+    make_plan(load(tmp_path, rule.good + "\n"))
+
+
+def test_no_two_examples_are_alike():
+    bad = [rule.bad for rule in LEGALITY]
+    assert len(set(bad)) == len(bad)
+
+
+def test_stages_that_a_message_proposes_fit(tmp_path):
+    tables = "[pipeline]\nmax_concurrent_steps = {stages}\n"
+    with pytest.raises(SpecError) as error:
+        make_plan(load(tmp_path, tables.format(stages=16)))
+    proposed = re.search(r"max_concurrent_steps = (\d+) fits", str(error.value))[1]
+    make_plan(load(tmp_path, tables.format(stages=proposed)))
+    with pytest.raises(SpecError, match="KG401"):
+        make_plan(load(tmp_path, tables.format(stages=int(proposed) + 1)))
+
+
+def test_registers_that_a_message_allows_are_allowed(tmp_path):
+    tables = (
+        "[tile]\nm = 192\n[schedule]\nwarp_specialized = true\nnum_compute_wgs = 3\n"
+        "memory_registers = {registers}\n"
+    )
+    with pytest.raises(SpecError) as error:
+        make_plan(load(tmp_path, tables.format(registers=200)))
+    allowed = re.search(r"allowed: at most (\d+)", str(error.value))[1]
+    make_plan(load(tmp_path, tables.format(registers=allowed)))
+    with pytest.raises(SpecError, match="KG404"):
+        make_plan(load(tmp_path, tables.format(registers=int(allowed) + 8)))
