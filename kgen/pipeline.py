@@ -1,0 +1,378 @@
+"""The way of the data, in one place:
+
+    load -> validate -> plan -> render -> format -> verify -> write
+
+A stage is a function from frozen values to frozen values and knows no other stage.
+Only `verify` runs a module, only `write` touches the user's files. Whatever the
+parallelism, outcomes come in the order of the specs.
+"""
+
+import contextlib
+import dataclasses
+import os
+import signal
+import textwrap
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgen.errors import ExitCode, KgenError, Problem, SpecError, VerificationError
+
+# What brings pydantic, jinja2 and black is imported by the functions that need it: a
+# command that stops early does not wait for them.
+if TYPE_CHECKING:
+    from kgen.emit.render import Module
+    from kgen.emit.write import Target
+    from kgen.plan.model import Plan
+    from kgen.verify.request import Request, Verdict
+
+# Yields the futures in their order, each when it is done; may show progress meanwhile.
+type Track = Callable[[Sequence[Future[Any]], str], Iterable[Future[Any]]]
+
+
+class WorkerError(KgenError):
+    """A process that rendered has died."""
+
+    exit_code = ExitCode.IO
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """How to render.
+
+    Attributes:
+      out: Directory for the modules; their tests belong in `tests` below it.
+      verify: Whether a module must be verified before it is written.
+      jobs: Specs that are worked on at once.
+      force: Whether to overwrite files that are not kgen's or were edited.
+      timeout: Seconds that one verification level may take.
+      cache: Whether remembered verdicts count.
+    """
+
+    out: Path
+    verify: bool = True
+    jobs: int = 1
+    force: bool = False
+    timeout: float = 300.0
+    cache: bool = True
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of one spec.
+
+    Attributes:
+      name: Name of the kernel.
+      targets: The places of the test and of the module, as they were before; empty if
+        there is no text to put there.
+      verdict: What verification found; None if it was not asked.
+      error: Why nothing was written or compared; None if all went well.
+    """
+
+    name: str
+    targets: "tuple[Target, ...]" = ()
+    verdict: "Verdict | None" = None
+    error: KgenError | None = None
+
+
+def plan_all(paths: Sequence[Path]) -> "tuple[Plan, ...]":
+    """Loads, validates and plans every spec in `paths`: files or directories.
+
+    Raises:
+      SpecError: specs are invalid; every problem of every spec is told.
+      FileError: a file cannot be read.
+      UsageError: there are no specs.
+    """
+    from kgen.plan import make_plan
+    from kgen.spec.load import find_specs, load_all
+
+    files = find_specs(paths)
+    try:
+        specs = load_all(files)
+    except SpecError as error:
+        problems = dict.fromkeys(error.problems + _broken_rules(files))
+        raise SpecError(tuple(problems)) from None
+    plans, found = [], list[Problem]()
+    for spec in specs:
+        try:
+            plans.append(make_plan(spec))
+        except SpecError as error:
+            found.extend(error.problems)
+    if found:
+        raise SpecError(tuple(found))
+    return tuple(plans)
+
+
+def make(plans: "Sequence[Plan]", options: Options, track: Track) -> Generator[Outcome]:
+    """Renders, verifies and writes the module of every plan, and its test."""
+    from kgen.emit.tree import remove_stale_temporaries
+
+    for directory in (options.out, options.out / "tests"):
+        remove_stale_temporaries(directory)
+    jobs = [
+        _prepare(plan, module, options)
+        for plan, module in zip(plans, _render_all(plans, options, track), strict=True)
+    ]
+    with contextlib.closing(_verify_all(jobs, options, track)) as verified:
+        for job in verified:
+            yield _write(job, options)
+
+
+def compare(
+    plans: "Sequence[Plan]", options: Options, track: Track
+) -> Generator[Outcome]:
+    """Compares what every plan yields with the files; verifies and writes nothing."""
+    modules = _render_all(plans, options, track)
+    for plan, module in zip(plans, modules, strict=True):
+        yield _inspect(plan, module, options).outcome
+
+
+def make_text(plan: "Plan", options: Options) -> tuple[str, "Verdict | None"]:
+    """Returns the text of a plan's module, and what verification found if asked.
+
+    Raises:
+      TemplateError: a template is wrong.
+      VerificationError: the module failed verification.
+    """
+    from kgen.emit.render import render
+
+    module = render(plan, verified=options.verify)
+    job = _verify(_Job(plan, module, Outcome(name=plan.name)), options)
+    if job.outcome.error is not None:
+        raise job.outcome.error
+    return module.source, job.outcome.verdict
+
+
+def find_orphans(plans: "Sequence[Plan]", out: Path) -> tuple[Path, ...]:
+    """Returns kgen's files below `out` that none of `plans` makes.
+
+    Raises:
+      FileError: a directory cannot be read.
+    """
+    from kgen.emit import tree
+
+    expected = set()
+    for plan in plans:
+        expected.add(tree.output_of_module(out, plan.name, "").path)
+        expected.add(tree.output_of_test(out, plan.name, "").path)
+    return tree.find_orphans(out, expected)
+
+
+def request_of(plan: "Plan", module: "Module") -> "Request":
+    """Returns what the verifier is asked about a module."""
+    from kgen.verify.request import Request, RequestCase
+
+    return Request(
+        name=module.name,
+        source=module.source,
+        function=plan.op,
+        op=plan.op,
+        arch=plan.arch,
+        layout=plan.layout,
+        operand_dtype=plan.operand_dtype,
+        out_dtype=plan.out_dtype,
+        cases=tuple(RequestCase(**dataclasses.asdict(case)) for case in plan.cases),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Job:
+    """A spec on its way: its outcome so far. Without a module the outcome is final."""
+
+    plan: "Plan"
+    module: "Module | None"
+    outcome: Outcome
+
+    def failed(self, error: KgenError) -> "_Job":
+        outcome = dataclasses.replace(self.outcome, error=error)
+        return dataclasses.replace(self, module=None, outcome=outcome)
+
+
+def _broken_rules(files: Sequence[Path]) -> tuple[Problem, ...]:
+    """Returns the broken legality rules of those files that can be loaded."""
+    from kgen.plan import make_plan
+    from kgen.spec.load import load_file
+
+    problems: list[Problem] = []
+    for path in files:
+        with contextlib.suppress(SpecError):
+            for spec in load_file(path):
+                try:
+                    make_plan(spec)
+                except SpecError as error:
+                    problems.extend(error.problems)
+    return tuple(problems)
+
+
+def _render_all(
+    plans: "Sequence[Plan]", options: Options, track: Track
+) -> "Generator[Module | KgenError]":
+    """Yields the module of every plan, or why there is none, in the order of the plans.
+
+    The first is rendered in this process: that imports jinja2 and black before workers
+    are forked, which then have them too.
+    """
+    first, rest = plans[:1], plans[1:]
+    for plan in first:
+        yield _render(plan, options.verify)
+    if options.jobs == 1 or not rest:
+        for plan in rest:
+            yield _render(plan, options.verify)
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    pool = ProcessPoolExecutor(
+        min(options.jobs, len(rest)),
+        multiprocessing.get_context("fork"),
+        initializer=_leave_signals_to_the_parent,
+    )
+    try:
+        futures = [pool.submit(_render, plan, options.verify) for plan in rest]
+        for future in track(futures, "rendering"):
+            yield future.result()
+    except BrokenProcessPool:
+        raise WorkerError(
+            "a process that rendered has died; was there enough memory?\n"
+            "  hint: render fewer specs at once with -j"
+        ) from None
+    except BaseException:
+        _kill_children()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _render(plan: "Plan", verified: bool) -> "Module | KgenError":
+    from kgen.emit.render import render
+
+    try:
+        return render(plan, verified=verified)
+    except KgenError as error:
+        return error
+
+
+def _leave_signals_to_the_parent() -> None:
+    # A terminal sends ctrl-C to every process; the parent decides what becomes of it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _inspect(plan: "Plan", module: "Module | KgenError", options: Options) -> _Job:
+    """Finds out how the files in the places of a module and its test compare."""
+    from kgen.emit import tree
+    from kgen.emit.write import inspect
+
+    job = _Job(plan, None, Outcome(name=plan.name))
+    if isinstance(module, KgenError):
+        return job.failed(module)
+    # The test goes first: if the machine stops in between, a test without its module
+    # fails loudly, while nobody would notice a module without its test.
+    outputs = (
+        tree.output_of_test(options.out, module.name, module.test_source),
+        tree.output_of_module(options.out, module.name, module.source),
+    )
+    try:
+        targets = tuple(inspect(output) for output in outputs)
+    except KgenError as error:
+        return job.failed(error)
+    return _Job(plan, module, dataclasses.replace(job.outcome, targets=targets))
+
+
+def _prepare(plan: "Plan", module: "Module | KgenError", options: Options) -> _Job:
+    """Refuses at once what could not be written after a long verification."""
+    from kgen.emit import tree
+    from kgen.emit.write import NotOwnedError, State
+
+    job = _inspect(plan, module, options)
+    targets = job.outcome.targets
+    if not options.force and not all(target.state.owned for target in targets):
+        return job.failed(NotOwnedError.of(targets))
+    try:
+        for target in targets:
+            if target.state is not State.UNCHANGED:
+                tree.check_writable(target.path.parent)
+    except KgenError as error:
+        return job.failed(error)
+    return job
+
+
+def _verify_all(
+    jobs: Sequence[_Job], options: Options, track: Track
+) -> Generator[_Job]:
+    """Verifies `jobs` in threads, each of which waits for a worker process.
+
+    Whatever ends this early, ctrl-C included, ends the workers too.
+    """
+    pool = ThreadPoolExecutor(options.jobs, "verify")
+    futures = [pool.submit(_verify, job, options) for job in jobs]
+    try:
+        for future in track(futures, "verifying"):
+            yield future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        while not all(future.done() for future in futures):
+            _kill_children()
+            time.sleep(0.02)
+        pool.shutdown()
+
+
+def _kill_children() -> None:
+    """Kills the worker processes of this process (Linux)."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            # After the name, which may hold anything: state, then parent.
+            fields = (process / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[1]) == os.getpid():
+                os.kill(int(process.name), signal.SIGKILL)
+
+
+def _verify(job: _Job, options: Options) -> _Job:
+    """Verifies the module of `job`, unless it failed before or nobody asked."""
+    if job.module is None or not options.verify:
+        return job
+    from kgen.verify import verify
+
+    try:
+        verdict = verify(
+            request_of(job.plan, job.module),
+            timeout=options.timeout,
+            cache=options.cache,
+        )
+    except KgenError as error:
+        return job.failed(error)
+    outcome = dataclasses.replace(job.outcome, verdict=verdict)
+    job = dataclasses.replace(job, outcome=outcome)
+    if verdict.failure is not None or not verdict.passed:
+        return job.failed(VerificationError(_describe_failure(job.plan.name, verdict)))
+    return job
+
+
+def _describe_failure(name: str, verdict: "Verdict") -> str:
+    failure = verdict.failure
+    if failure is None:
+        return f"{name} is not verified: no level was run"
+    happened = failure.status.replace("_", " ")
+    took = "" if verdict.remembered else f" after {failure.seconds:.1f} s"
+    with_jax = f" with JAX {verdict.jax_version}" if verdict.jax_version else ""
+    return (
+        f"{name} is not verified: {failure.level} {happened}{took}{with_jax}\n"
+        + textwrap.indent(failure.detail, "    ")
+    ).rstrip()
+
+
+def _write(job: _Job, options: Options) -> Outcome:
+    """Writes the module of `job` and its test, unless it failed before."""
+    if job.module is None:
+        return job.outcome
+    from kgen.emit.write import write
+
+    outputs = [target.output for target in job.outcome.targets]
+    try:
+        targets = write(outputs, force=options.force)
+    except KgenError as error:
+        return job.failed(error).outcome
+    return dataclasses.replace(job.outcome, targets=targets)

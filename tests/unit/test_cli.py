@@ -1,0 +1,226 @@
+"""The command line as a whole: help, version, errors, start-up."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+from commands import kgen
+
+from kgen import cli
+from kgen.errors import ExitCode, FileError, KgenError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*command, **variables):
+    """Runs a command; returns its exit code, stdout and stderr."""
+    result = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+        check=False,
+        cwd=ROOT,
+    )
+    return result.returncode, result.stdout, result.stderr
+
+
+def python(*arguments, **variables):
+    return run(sys.executable, *arguments, **variables)
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """Makes `kgen list` do what the test says."""
+
+    def replace(body):
+        replacement = click.Command("list", callback=body)
+        monkeypatch.setattr("kgen.cli.list.command", replacement)
+
+    return replace
+
+
+def test_version():
+    assert python("-m", "kgen", "--version") == (0, "kgen 0.1.0\n", "")
+
+
+def test_help_loads_no_stage_and_no_heavy_library():
+    code = (
+        "import sys\n"
+        "from kgen.cli import main\n"
+        "try:\n"
+        "    main()\n"
+        "finally:\n"
+        "    loaded = {name for name in sys.modules if name.startswith('kgen')}\n"
+        "    heavy = {'jax', 'numpy', 'black', 'pydantic', 'jinja2', 'rich'}\n"
+        "    print('loaded', sorted(loaded | (heavy & sys.modules.keys())))\n"
+    )
+    _, stdout, _ = python("-c", code, "--help")
+    assert stdout.splitlines()[-1] == ("loaded ['kgen', 'kgen.cli', 'kgen.errors']")
+
+
+def test_help_is_quick():
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        assert python("-m", "kgen", "--help")[0] == 0
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < 0.25
+
+
+def test_help_names_every_command_and_exit_code():
+    stdout = kgen("--help").stdout
+    for name in cli.COMMANDS:
+        assert re.search(rf"^  {name} +\S", stdout, re.MULTILINE)
+    for code in (*ExitCode, cli.INTERNAL_ERROR, cli.INTERRUPTED):
+        assert re.search(rf"^    {code:d} +\S", stdout, re.MULTILINE)
+    assert "\n    141 " in stdout or " 141 " in stdout
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_has_help(name):
+    outcome = kgen(name, "--help")
+    assert outcome.exit_code == 0
+    assert outcome.stdout.startswith(f"Usage: kgen {name} ")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("rendr", "Error: No such command 'rendr'. Did you mean 'render'?"),
+        ("xyz", "Error: No such command 'xyz'."),
+    ],
+)
+def test_unknown_commands(name, message):
+    outcome = kgen(name)
+    assert outcome.exit_code == 2
+    assert outcome.stderr.splitlines()[-1] == message
+
+
+def test_unknown_options():
+    outcome = kgen("--colour")
+    assert outcome.exit_code == 2
+    assert outcome.stderr.splitlines()[-1].startswith("Error: No such option")
+
+
+class TestErrors:
+    def test_an_expected_one(self, command):
+        def fail():
+            raise FileError("x.toml: no such file\n  hint: make one")
+
+        command(fail)
+        outcome = kgen("list")
+        assert (outcome.exit_code, outcome.stderr) == (
+            5,
+            "error: x.toml: no such file\n  hint: make one\n",
+        )
+
+    @pytest.mark.parametrize("code", list(ExitCode))
+    def test_each_exit_code(self, command, code):
+        class OurError(KgenError):
+            exit_code = code
+
+        def fail():
+            raise OurError("text")
+
+        command(fail)
+        assert kgen("list").exit_code == code
+
+    def test_an_interrupt(self, command):
+        def fail():
+            raise KeyboardInterrupt
+
+        command(fail)
+        outcome = kgen("list")
+        assert (outcome.exit_code, outcome.stderr) == (130, "interrupted\n")
+
+    def test_an_operating_system_error(self, command):
+        def fail():
+            Path("/nowhere/x").read_text()
+
+        command(fail)
+        outcome = kgen("list")
+        assert (outcome.exit_code, outcome.stderr) == (
+            5,
+            "error: [Errno 2] No such file or directory: '/nowhere/x'\n",
+        )
+
+    def test_a_fault_of_kgen(self, command, monkeypatch):
+        def fail():
+            raise AssertionError("oops")
+
+        command(fail)
+        outcome = kgen("list")
+        expected = (
+            "error: kgen failed unexpectedly: AssertionError: oops\n"
+            "  hint: please report this; KGEN_DEBUG=1 shows where it happened\n"
+        )
+        assert (outcome.exit_code, outcome.stderr) == (70, expected)
+        monkeypatch.setenv("KGEN_DEBUG", "1")
+        outcome = kgen("list")
+        assert outcome.stderr.startswith("Traceback (most recent call last):\n")
+        assert outcome.stderr.endswith("AssertionError: oops\n" + expected)
+
+    def test_a_reader_that_goes_away_is_no_error(self, command):
+        def fail():
+            raise BrokenPipeError
+
+        command(fail)
+        outcome = kgen("list")
+        assert (outcome.exit_code, outcome.stderr) == (141, "")
+
+
+class TestOldPython:
+    def test_the_first_module_can_be_read_by_one(self):
+        source = (ROOT / "kgen/cli/__init__.py").read_text()
+        ast.parse(source, feature_version=(3, 8))
+        for path in ("kgen/__init__.py", "kgen/__main__.py"):
+            ast.parse((ROOT / path).read_text(), feature_version=(3, 8))
+
+    def test_one_clear_sentence(self):
+        code = (
+            "import sys\n"
+            "sys.version_info = (3, 8, 18)\n"
+            "sys.executable = '/usr/bin/python3.8'\n"
+            "sys.modules['click'] = None\n"
+            "from kgen.cli import main\n"
+        )
+        assert python("-c", code) == (
+            2,
+            "",
+            "error: kgen needs Python 3.12 or newer; this is Python 3.8 "
+            "(/usr/bin/python3.8)\n",
+        )
+
+
+class TestCompletion:
+    def complete(self, line, position):
+        code, stdout, stderr = python(
+            *("-m", "kgen"),
+            _KGEN_COMPLETE="bash_complete",
+            COMP_WORDS=line,
+            COMP_CWORD=str(position),
+        )
+        assert (code, stderr) == (0, "")
+        return stdout.splitlines()
+
+    def test_commands(self):
+        assert self.complete("kgen r", 1) == ["plain,render", "plain,rule"]
+
+    def test_specs_are_files(self):
+        assert self.complete("kgen render spe", 2) == ["file,spe"]
+
+    def test_out_is_a_directory(self):
+        assert self.complete("kgen render --out gen", 3) == ["dir,gen"]
+
+    def test_options(self):
+        assert self.complete("kgen render --no", 2) == [
+            "plain,--no-verify",
+            "plain,--no-cache",
+        ]
