@@ -11,6 +11,7 @@ import json
 import os
 import selectors
 import signal
+import site
 import subprocess
 import sys
 import tempfile
@@ -99,7 +100,10 @@ def _worker(job: dict[str, Any], directory: str) -> Iterator[subprocess.Popen[by
 
 def _environment(directory: str, scratch: Path) -> dict[str, str]:
     """Returns the worker's environment: the same whatever the user has set."""
-    path = [str(Path(__file__).parents[2])]
+    root = str(Path(__file__).parents[2])
+    # Installed packages are found anyhow, and must not come before Python's own.
+    installed = {*site.getsitepackages(), site.getusersitepackages()}
+    path = [] if root in installed else [root]
     if inherited := os.environ.get("PYTHONPATH"):
         path += [str(Path(p).absolute()) for p in inherited.split(os.pathsep) if p]
     return {
@@ -229,7 +233,9 @@ class _Report:
         return text
 
     def fail(self, detail: str) -> None:
-        """Fails the level that runs; what comes after it is not run."""
+        """Fails the level that runs, if any; what comes after it is not run."""
+        if self.complete():
+            return
         level, *rest = self.levels[len(self.results) :]
         seconds = round(time.monotonic() - self.started, 3)
         self.results.append(
