@@ -1,0 +1,220 @@
+"""The stages in their order: what is passed on, and what ends a run early."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+
+from kgen import pipeline, report
+from kgen.emit.render import render
+from kgen.errors import ExitCode, FileError, SpecError
+from kgen.pipeline import Options, WorkerError, plan_all
+from kgen.report import Report
+from kgen.verify.request import LevelResult, Verdict
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def spec(directory, name, text="", file=None):
+    path = directory / f"{file or name}.toml"
+    path.write_text(f'[kernel]\nname = "{name}"\nop = "matmul"\n{text}')
+    return path
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+class TestPlans:
+    def test_in_the_order_of_the_specs(self, here):
+        paths = [spec(here, name) for name in ("b", "a", "c")]
+        assert [plan.name for plan in plan_all(paths)] == ["b", "a", "c"]
+
+    def test_every_problem_of_every_stage_is_told_once(self, here):
+        spec(here, "a", "[tile]\nm = 100\n")  # A broken rule.
+        spec(here, "b", "[tile]\nmm = 1\n")  # An unknown key.
+        spec(here, "c")
+        spec(here, "c", file="d")  # A name given twice.
+        with pytest.raises(SpecError) as caught:
+            plan_all([here])
+        found = [(Path(p.path).name, p.line) for p in caught.value.problems]
+        assert sorted(found) == [("a.toml", 5), ("b.toml", 5), ("d.toml", 2)]
+
+    def test_broken_rules_of_several_specs(self, here):
+        spec(here, "a", "[tile]\nm = 100\n")
+        spec(here, "b", "[tile]\nm = 200\n")
+        with pytest.raises(SpecError) as caught:
+            plan_all([here])
+        assert [Path(p.path).name for p in caught.value.problems] == [
+            "a.toml",
+            "b.toml",
+        ]
+
+    def test_a_missing_file(self, here):
+        with pytest.raises(FileError):
+            plan_all([here / "missing.toml"])
+
+
+def test_the_request_is_made_of_the_plan(here):
+    text = '[dtypes]\na = "float16"\nb = "float16"\nout = "float32"\n'
+    (plan,) = plan_all([spec(here, "gemm", text)])
+    module = render(plan, verified=True)
+    request = pipeline.request_of(plan, module)
+    assert (request.name, request.function, request.op) == ("gemm", "matmul", "matmul")
+    assert (request.arch, request.layout) == ("sm_90a", "nn")
+    assert (request.operand_dtype, request.out_dtype) == ("float16", "float32")
+    assert request.source == module.source
+    assert [(c.m, c.n, c.k, c.smem_bytes, c.simulate) for c in request.cases] == [
+        (c.m, c.n, c.k, c.smem_bytes, c.simulate) for c in plan.cases
+    ]
+
+
+def test_a_worker_that_dies(here, monkeypatch):
+    plans = plan_all([spec(here, name) for name in ("a", "b", "c")])
+
+    def die_of_b(plan, **options):
+        return os._exit(9) if plan.name == "b" else render(plan, **options)
+
+    monkeypatch.setattr("kgen.emit.render.render", die_of_b)
+    options = Options(out=here, jobs=2)
+    with Report(quiet=True) as told, pytest.raises(WorkerError) as caught:
+        list(pipeline.make(plans, options, told.track))
+    assert caught.value.exit_code is ExitCode.IO
+    assert str(caught.value) == (
+        "a process that rendered has died; was there enough memory?\n"
+        "  hint: render fewer specs at once with -j"
+    )
+
+
+def test_a_fault_of_the_verifier_ends_the_run(here, monkeypatch):
+    def fail(request, **_):
+        raise ZeroDivisionError(request.name)
+
+    monkeypatch.setattr("kgen.verify.verify", fail)
+    plans = plan_all([spec(here, name) for name in ("a", "b")])
+    with Report(quiet=True) as told, pytest.raises(ZeroDivisionError, match=r"^a$"):
+        list(pipeline.make(plans, Options(out=here / "out"), told.track))
+    assert not (here / "out").exists()
+
+
+def test_stale_temporaries_are_cleaned_up(here, monkeypatch):
+    removed = []
+    monkeypatch.setattr("kgen.emit.tree.remove_stale_temporaries", removed.append)
+    plans = plan_all([spec(here, "a")])
+    with Report(quiet=True) as told:
+        list(pipeline.make(plans, Options(out=here, verify=False), told.track))
+    assert removed == [here, here / "tests"]
+
+
+@pytest.mark.parametrize(
+    ("levels", "remembered", "told"),
+    [
+        (
+            (("lower", 0.04), ("simulate", 12.35)),
+            False,
+            "static, lower 0.0 s, simulate 12.3 s",
+        ),
+        (
+            (("lower", 0.04), ("simulate", 12.35)),
+            True,
+            "static, lower, simulate: remembered",
+        ),
+        ((("lower", 1.0),), False, "static, lower 1.0 s"),
+    ],
+)
+def test_levels_are_named(levels, remembered, told):
+    verdict = Verdict(
+        levels=tuple(
+            LevelResult(level=name, status="passed", seconds=seconds)
+            for name, seconds in (("import", 0.5), *levels)
+        ),
+        jax_version="0.12.0",
+        remembered=remembered,
+    )
+    assert report.name_levels(verdict) == told
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        ((1, 4), 4),
+        ((4, 1), 4),
+        ((4, 5), 5),
+        ((5, 4, 1), 5),
+        ((1,), 1),
+    ],
+)
+def test_the_heavier_exit_code_wins(codes, expected):
+    told = Report(quiet=True)
+    for code in codes:
+        told._weigh(ExitCode(code))
+    assert told.exit_code == expected
+
+
+def test_futures_are_yielded_in_their_order():
+    futures = [Future() for _ in range(3)]
+    for future in reversed(futures):
+        future.set_result(None)
+    assert list(Report().track(futures, "rendering")) == futures
+
+
+BAR = """
+import threading, time
+from concurrent.futures import ThreadPoolExecutor
+from kgen.report import Report
+with Report() as told, ThreadPoolExecutor(1) as pool:
+    futures = [pool.submit(time.sleep, 0.8) for _ in range(2)]
+    for future in told.track(futures, "verifying"):
+        told._say("rendered [bold]x.py", bold=True)
+"""
+
+
+def on_terminal(code, **variables):
+    """Returns what `code` shows on a terminal behind its stderr."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", **variables}
+    run = subprocess.Popen([sys.executable, "-c", code], stderr=theirs, env=environment)
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(ours, 65_536)
+        except OSError:  # The other side is closed.
+            break
+    os.close(ours)
+    assert run.wait(30) == 0
+    return shown.decode()
+
+
+class TestProgress:
+    def test_a_bar_is_shown_on_a_terminal(self):
+        shown = on_terminal(BAR)
+        assert "verifying" in shown
+        assert "1/2" in shown
+        assert shown.count("rendered [bold]x.py") == 2
+        assert "\x1b[?25h" in shown  # The cursor is back.
+
+    def test_none_for_a_quiet_run(self):
+        assert on_terminal(BAR.replace("Report()", "Report(quiet=True)")) == ""
+
+    def test_no_colour_is_respected(self):
+        coloured = re.compile(r"\x1b\[[0-9;]*[1-9][0-9;]*m")
+        assert coloured.search(on_terminal(BAR))
+        assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", on_terminal(BAR, NO_COLOR="1"))
+
+    def test_plain_lines_elsewhere(self):
+        run = subprocess.run(
+            [sys.executable, "-c", BAR],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            check=True,
+        )
+        assert run.stderr == "rendered [bold]x.py\nrendered [bold]x.py\n"
