@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 # A bar that would vanish at once only flickers.
 SECONDS_BEFORE_A_BAR = 0.5
-# Where several things went wrong, the exit code tells the one further to the right.
-_BY_WEIGHT = (ExitCode.OK, ExitCode.DIFFERS, ExitCode.NOT_VERIFIED, ExitCode.IO)
 
 # What is counted, in the order in which the summary tells it.
 _MADE = ("rendered", "unchanged", "failed verification", "not written")
@@ -183,7 +181,8 @@ class Report:
         self._print(format_error(str(error)))
 
     def _weigh(self, code: ExitCode) -> None:
-        self.exit_code = max(self.exit_code, code, key=_BY_WEIGHT.index)
+        # Of several failures the one with the higher code is told.
+        self.exit_code = max(self.exit_code, code)
 
     def _say(self, text: str, *, bold: bool = False) -> None:
         if not self._quiet:
