@@ -9,16 +9,14 @@ parallelism, outcomes come in the order of the specs.
 
 import contextlib
 import dataclasses
-import os
-import signal
+import functools
 import textwrap
-import time
-from collections.abc import Callable, Generator, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from kgen.errors import ExitCode, KgenError, Problem, SpecError, VerificationError
+from kgen.errors import KgenError, Problem, SpecError, VerificationError
+from kgen.workers import Track, in_processes, in_threads
 
 # What brings pydantic, jinja2 and black is imported by the functions that need it: a
 # command that stops early does not wait for them.
@@ -27,15 +25,6 @@ if TYPE_CHECKING:
     from kgen.emit.write import Target
     from kgen.plan.model import Plan
     from kgen.verify.request import Request, Verdict
-
-# Yields the futures in their order, each when it is done; may show progress meanwhile.
-type Track = Callable[[Sequence[Future[Any]], str], Iterable[Future[Any]]]
-
-
-class WorkerError(KgenError):
-    """A process that rendered has died."""
-
-    exit_code = ExitCode.IO
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -209,56 +198,23 @@ def _broken_rules(files: Sequence[Path]) -> tuple[Problem, ...]:
 def _render_all(
     plans: "Sequence[Plan]", options: Options, track: Track
 ) -> "Generator[Module | KgenError]":
-    """Yields the module of every plan, or why there is none, in the order of the plans.
-
-    The first is rendered in this process: that imports jinja2 and black before workers
-    are forked, which then have them too.
-    """
-    first, rest = plans[:1], plans[1:]
-    for plan in first:
-        yield _render(plan, options.verify)
-    if options.jobs == 1 or not rest:
-        for plan in rest:
-            yield _render(plan, options.verify)
-        return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-
-    pool = ProcessPoolExecutor(
-        min(options.jobs, len(rest)),
-        multiprocessing.get_context("fork"),
-        initializer=_leave_signals_to_the_parent,
+    """Yields the module of every plan, or why there is none."""
+    return in_processes(
+        functools.partial(_render, verified=options.verify),
+        plans,
+        jobs=options.jobs,
+        track=track,
+        doing="rendering",
     )
-    try:
-        futures = [pool.submit(_render, plan, options.verify) for plan in rest]
-        for future in track(futures, "rendering"):
-            yield future.result()
-    except BrokenProcessPool:
-        raise WorkerError(
-            "a process that rendered has died; was there enough memory?\n"
-            "  hint: render fewer specs at once with -j"
-        ) from None
-    except BaseException:
-        _kill_children()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
-def _render(plan: "Plan", verified: bool) -> "Module | KgenError":
+def _render(plan: "Plan", *, verified: bool) -> "Module | KgenError":
     from kgen.emit.render import render
 
     try:
         return render(plan, verified=verified)
     except KgenError as error:
         return error
-
-
-def _leave_signals_to_the_parent() -> None:
-    # A terminal sends ctrl-C to every process; the parent decides what becomes of it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _inspect(plan: "Plan", module: "Module | KgenError", options: Options) -> _Job:
@@ -303,31 +259,14 @@ def _prepare(plan: "Plan", module: "Module | KgenError", options: Options) -> _J
 def _verify_all(
     jobs: Sequence[_Job], options: Options, track: Track
 ) -> Generator[_Job]:
-    """Verifies `jobs` in threads, each of which waits for a worker process.
-
-    Whatever ends this early, ctrl-C included, ends the workers too.
-    """
-    pool = ThreadPoolExecutor(options.jobs, "verify")
-    futures = [pool.submit(_verify, job, options) for job in jobs]
-    try:
-        for future in track(futures, "verifying"):
-            yield future.result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        while not all(future.done() for future in futures):
-            _kill_children()
-            time.sleep(0.02)
-        pool.shutdown()
-
-
-def _kill_children() -> None:
-    """Kills the worker processes of this process (Linux)."""
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            # After the name, which may hold anything: state, then parent.
-            fields = (process / "stat").read_text().rpartition(")")[2].split()
-            if int(fields[1]) == os.getpid():
-                os.kill(int(process.name), signal.SIGKILL)
+    """Yields `jobs` verified, each in a worker process."""
+    return in_threads(
+        functools.partial(_verify, options=options),
+        jobs,
+        jobs=options.jobs,
+        track=track,
+        doing="verifying",
+    )
 
 
 def _verify(job: _Job, options: Options) -> _Job:

@@ -3,8 +3,10 @@
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -13,9 +15,10 @@ import pytest
 from kgen import pipeline, report
 from kgen.emit.render import render
 from kgen.errors import ExitCode, FileError, SpecError
-from kgen.pipeline import Options, WorkerError, plan_all
+from kgen.pipeline import Options, plan_all
 from kgen.report import Report
 from kgen.verify.request import LevelResult, Verdict
+from kgen.workers import WorkerError, in_threads
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -88,9 +91,35 @@ def test_a_worker_that_dies(here, monkeypatch):
         list(pipeline.make(plans, options, told.track))
     assert caught.value.exit_code is ExitCode.IO
     assert str(caught.value) == (
-        "a process that rendered has died; was there enough memory?\n"
-        "  hint: render fewer specs at once with -j"
+        "a process died while rendering; was there enough memory?\n"
+        "  hint: do less at once with -j"
     )
+
+
+def test_an_early_end_kills_the_processes_started_since():
+    older = subprocess.Popen(["sleep", "100"])
+    younger = []
+
+    def wait_for_a_process(_):
+        younger.append(subprocess.Popen(["sleep", "100"]))
+        return younger[-1].wait()
+
+    def interrupt(_futures, _doing):
+        while not younger:
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    try:
+        results = in_threads(
+            wait_for_a_process, range(9), jobs=1, track=interrupt, doing="waiting"
+        )
+        with pytest.raises(KeyboardInterrupt):
+            next(results)
+        assert [process.returncode for process in younger] == [-signal.SIGKILL]
+        assert older.poll() is None
+    finally:
+        older.kill()
+        older.wait()
 
 
 def test_a_fault_of_the_verifier_ends_the_run(here, monkeypatch):

@@ -1,0 +1,134 @@
+"""Runs a function over many items at once; results come in the order of the items.
+
+Whatever ends a run early, ctrl-C included, ends its processes too.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from kgen.errors import ExitCode, KgenError
+
+# Yields the futures in their order, each when it is done; may show progress meanwhile.
+type Track = Callable[[Sequence[Future[Any]], str], Iterable[Future[Any]]]
+
+
+class WorkerError(KgenError):
+    """A worker process has died."""
+
+    exit_code = ExitCode.IO
+
+
+def in_processes[Item, Result](
+    function: Callable[[Item], Result],
+    items: Sequence[Item],
+    *,
+    jobs: int,
+    track: Track,
+    doing: str,
+) -> Generator[Result]:
+    """Yields `function(item)` of every item, worked out in `jobs` processes.
+
+    The first item is worked on in this process. What that imports is then there in
+    the workers too, since they are forked.
+
+    Args:
+      function: A function of a module; it may be called in another process.
+      items: Its arguments.
+      jobs: Processes; with 1, everything happens in this one.
+      track: Waits for the results.
+      doing: What `function` does, such as "rendering".
+
+    Raises:
+      WorkerError: a process has died.
+    """
+    here = len(items) if jobs == 1 else 1
+    for item in items[:here]:
+        yield function(item)
+    if not items[here:]:
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    before = _children()
+    pool = ProcessPoolExecutor(
+        min(jobs, len(items) - 1),
+        multiprocessing.get_context("fork"),
+        initializer=_leave_signals_to_the_parent,
+    )
+    try:
+        futures = [pool.submit(function, item) for item in items[here:]]
+        for future in track(futures, doing):
+            yield future.result()
+    except BrokenProcessPool:
+        raise WorkerError(
+            f"a process died while {doing}; was there enough memory?\n"
+            "  hint: do less at once with -j"
+        ) from None
+    except BaseException:
+        _kill(_children() - before)
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def in_threads[Item, Result](
+    function: Callable[[Item], Result],
+    items: Sequence[Item],
+    *,
+    jobs: int,
+    track: Track,
+    doing: str,
+) -> Generator[Result]:
+    """Yields `function(item)` of every item, for functions that wait for processes.
+
+    Args:
+      function: Starts a process, waits for it, and returns soon if that is killed.
+      items: Its arguments.
+      jobs: Threads.
+      track: Waits for the results.
+      doing: What `function` does, such as "verifying".
+    """
+    before = _children()
+    pool = ThreadPoolExecutor(jobs)
+    futures = [pool.submit(function, item) for item in items]
+    try:
+        for future in track(futures, doing):
+            yield future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        # A thread may be about to start a process: look again until all have ended.
+        while not all(future.done() for future in futures):
+            _kill(_children() - before)
+            time.sleep(0.02)
+        pool.shutdown()
+
+
+def _leave_signals_to_the_parent() -> None:
+    # A terminal sends ctrl-C to every process; the parent decides what becomes of it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _children() -> set[int]:
+    """Returns the processes that this one has started (Linux)."""
+    children = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            # After the name, which may hold anything: state, then parent.
+            fields = (process / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[1]) == os.getpid():
+                children.add(int(process.name))
+    return children
+
+
+def _kill(processes: Iterable[int]) -> None:
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
