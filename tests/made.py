@@ -1,11 +1,19 @@
-"""Specs for tests, from the text of their tables."""
+"""Specs, plans and modules for tests, from the text of a spec's tables."""
 
+import dataclasses
+import importlib.util
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from kgen.emit.render import render
+from kgen.pipeline import request_of
 from kgen.plan import make_plan
 from kgen.plan.model import Plan
 from kgen.spec.load import load_file
 from kgen.spec.source import SourcedSpec
+from kgen.verify import lower, simulate
+from kgen.verify.request import Request, RequestCase
 
 KERNEL = '[kernel]\nname = "{name}"\nop = "matmul"\n'
 
@@ -24,3 +32,45 @@ def load(directory: Path, text: str, name: str = "made_for_a_test_run") -> Sourc
 
 def plan(directory: Path, text: str, name: str = "made_for_a_test_run") -> Plan:
     return make_plan(load(directory, text, name))
+
+
+@dataclasses.dataclass(frozen=True)
+class Made:
+    """A rendered module that is imported in this process."""
+
+    plan: Plan
+    path: Path
+    request: Request
+    function: Callable[..., Any]
+
+    def at(self, *tiles: tuple[int, int, int]) -> Request:
+        """Returns a request for sizes of so many tiles along m, n and k."""
+        plan = self.plan
+        cases = tuple(
+            RequestCase(
+                m=m * plan.tile_m, n=n * plan.tile_n, k=k * plan.tile_k, smem_bytes=None
+            )
+            for m, n, k in tiles
+        )
+        return dataclasses.replace(self.request, cases=cases)
+
+    def lower(self, request: Request | None = None) -> None:
+        lower.run(self.function, request or self.request, self.path, ignore)
+
+    def simulate(self, request: Request | None = None) -> None:
+        simulate.run(self.function, request or self.request, self.path, ignore)
+
+
+def module(directory: Path, plan: Plan) -> Made:
+    """Renders a plan and imports the module."""
+    rendered = render(plan, verified=False)
+    path = directory / f"{plan.name}.py"
+    path.write_text(rendered.source, "utf-8")
+    spec = importlib.util.spec_from_file_location(plan.name, path)
+    imported = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(imported)
+    return Made(plan, path, request_of(plan, rendered), imported.matmul)
+
+
+def ignore(_: str) -> None:
+    """Takes what a level says about its progress."""

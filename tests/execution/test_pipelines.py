@@ -1,0 +1,42 @@
+"""Pipelines at their edges: every delay, ring and number of steps, in every schedule."""
+
+import itertools
+
+import pytest
+from made import module, plan
+
+STAGES, DELAYS, STEPS = range(1, 5), range(3), range(1, 8)
+RINGS = [
+    (stages, delay)
+    for stages, delay in itertools.product(STAGES, DELAYS)
+    if stages > delay
+]
+TILE = "[tile]\nm = {m}\nn = 16\nk = 16\n"
+SCHEDULES = {
+    "pipelined": TILE.format(m=64),
+    "pallas_call": TILE.format(m=64) + '[kernel]\nentry_point = "pallas_call"\n',
+    "one_warpgroup": TILE.format(m=64)
+    + "[schedule]\nwarp_specialized = true\nnum_compute_wgs = 1\n",
+    "two_warpgroups": TILE.format(m=128) + "[schedule]\nwarp_specialized = true\n",
+}
+
+
+@pytest.mark.parametrize(("stages", "delay"), RINGS)
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_every_number_of_steps_is_right(schedule, stages, delay, tmp_path):
+    # As many in flight as the delay allows: the hardest case.
+    pipeline = (
+        f"[pipeline]\nmax_concurrent_steps = {stages}\ndelay_release = {delay}\n"
+        f"wgmma_in_flight = {delay}\n"
+    )
+    made = module(tmp_path, plan(tmp_path, SCHEDULES[schedule] + pipeline))
+    made.simulate(made.at(*((1, 1, steps) for steps in STEPS)))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_slot_may_be_released_later_than_needed(schedule, tmp_path):
+    pipeline = (
+        "[pipeline]\nmax_concurrent_steps = 4\ndelay_release = 2\nwgmma_in_flight = 0\n"
+    )
+    made = module(tmp_path, plan(tmp_path, SCHEDULES[schedule] + pipeline))
+    made.simulate(made.at((1, 1, 3), (2, 1, 5)))

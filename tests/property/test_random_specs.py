@@ -1,0 +1,100 @@
+"""Random specs: each is refused with reasons, or becomes a kernel that is right."""
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from made import load, module
+
+from kgen.errors import SpecError
+from kgen.plan import make_plan
+from kgen.rules import all_rules
+
+DTYPES = ("float16", "bfloat16", "float32")
+SIZES = st.one_of(
+    st.sampled_from([8, 16, 24, 32, 48, 64, 96, 128, 192, 256]), st.integers(1, 300)
+)
+
+
+@st.composite
+def tables(draw, sizes=SIZES):
+    """Returns the tables of a spec; most are illegal in one way or another."""
+
+    def maybe(key, values):
+        value = draw(st.none() | values)
+        if value is None:
+            return ""
+        text = f'"{value}"' if isinstance(value, str) else str(value).lower()
+        return f"{key} = {text}\n"
+
+    dtype = draw(st.sampled_from(DTYPES))
+    swizzles = st.sampled_from([32, 64, 128, "auto"])
+    return "".join(
+        (
+            "[kernel]\n",
+            maybe("layout", st.sampled_from(["nn", "nt"])),
+            maybe("entry_point", st.sampled_from(["kernel", "pallas_call"])),
+            f'[dtypes]\na = "{dtype}"\nb = "{dtype}"\n',
+            maybe("out", st.sampled_from(DTYPES)),
+            "[tile]\n",
+            *(maybe(key, sizes) for key in "mnk"),
+            "[pipeline]\n",
+            maybe("max_concurrent_steps", st.integers(1, 8)),
+            maybe("delay_release", st.integers(0, 3)),
+            maybe("wgmma_in_flight", st.integers(0, 3)),
+            "[schedule]\n",
+            maybe("warp_specialized", st.booleans()),
+            maybe("num_compute_wgs", st.integers(1, 4)),
+            maybe("split", st.sampled_from(["m", "n"])),
+            maybe("memory_registers", st.sampled_from([24, 40, 42, 128, 240])),
+            "[transforms]\n",
+            maybe("swizzle", swizzles),
+            "[store]\n",
+            maybe("n", sizes),
+            maybe("slots", st.integers(1, 4)),
+        )
+    )
+
+
+def plan_or_problems(text):
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            return make_plan(load(Path(directory), text)), ()
+        except SpecError as error:
+            return None, error.problems
+
+
+@settings(max_examples=1500, deadline=None)
+@given(tables())
+def test_a_spec_is_planned_or_refused_with_reasons(text):
+    made, problems = plan_or_problems(text)
+    if made is None:
+        assert problems
+        assert all(problem.code in all_rules() for problem in problems)
+        assert all(problem.line for problem in problems)
+        return
+    assert made.smem.total <= made.smem.limit
+    assert made.registers.estimate <= made.registers.compute_limit
+    assert made.tile_m % 64 == 0
+    assert made.wg_n % made.store_n == 0
+    assert made.delay_release >= made.wgmma_in_flight
+    assert all(case.smem_bytes <= made.smem.total for case in made.cases)
+
+
+SMALL = st.sampled_from([8, 16, 24, 32, 40, 64, 96, 128, 192])
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+)
+@given(tables(sizes=SMALL), st.integers(1, 3), st.integers(1, 6))
+def test_a_planned_spec_is_a_kernel_that_is_right(text, columns, steps):
+    made, _ = plan_or_problems(text)
+    assume(made is not None)
+    with tempfile.TemporaryDirectory() as directory:
+        built = module(Path(directory), made)
+        built.lower()
+        built.simulate(built.at((2, columns, steps)))
