@@ -113,7 +113,7 @@ def compare(
     plans: "Sequence[Plan]", options: Options, track: Track
 ) -> Generator[Outcome]:
     """Compares what every plan yields with the files; verifies and writes nothing."""
-    modules = _render_all(plans, options, track)
+    modules = _render_all(plans, options, track, prove=False)
     for plan, module in zip(plans, modules, strict=True):
         yield _inspect(plan, module, options).outcome
 
@@ -196,11 +196,11 @@ def _broken_rules(files: Sequence[Path]) -> tuple[Problem, ...]:
 
 
 def _render_all(
-    plans: "Sequence[Plan]", options: Options, track: Track
+    plans: "Sequence[Plan]", options: Options, track: Track, *, prove: bool = True
 ) -> "Generator[Module | KgenError]":
     """Yields the module of every plan, or why there is none."""
     return in_processes(
-        functools.partial(_render, verified=options.verify),
+        functools.partial(_render, verified=options.verify, prove=prove),
         plans,
         jobs=options.jobs,
         track=track,
@@ -208,11 +208,11 @@ def _render_all(
     )
 
 
-def _render(plan: "Plan", *, verified: bool) -> "Module | KgenError":
+def _render(plan: "Plan", *, verified: bool, prove: bool) -> "Module | KgenError":
     from kgen.emit.render import render
 
     try:
-        return render(plan, verified=verified)
+        return render(plan, verified=verified, prove=prove)
     except KgenError as error:
         return error
 

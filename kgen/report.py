@@ -98,6 +98,10 @@ class Report:
         if paths:
             self._say("  hint: delete what is no longer needed")
 
+    def announce(self, text: str) -> None:
+        """Tells `text` unless the user wants quiet."""
+        self._say(text)
+
     def note(self, text: str) -> None:
         """Tells `text` if the user wants to know everything."""
         if self._verbose:

@@ -53,10 +53,14 @@ def command(
     """
     from kgen.explain import default_shape, explain, tables
     from kgen.plan import make_plan
+    from kgen.resources import here_or_shipped
     from kgen.spec.load import load_file
 
+    (place,), notes = here_or_shipped([spec])
+    for note in notes:
+        click.echo(note, err=True)
     explained = []
-    for sourced in _chosen(load_file(spec), variant):
+    for sourced in _chosen(load_file(place), variant):
         plan = make_plan(sourced)
         asked = shape or default_shape(plan, sourced.spec.test.shapes)
         explained.append(explain(plan, asked))

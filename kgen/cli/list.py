@@ -46,25 +46,17 @@ def command(ctx: click.Context, specs: tuple[Path, ...], output_format: str) -> 
     Without SPECS: those in specs/, or the catalogue that kgen brings along where there
     is no such directory. Invalid specs are told after the list.
     """
-    places, note = (specs, "") if specs else _default_places()
+    from kgen.resources import here_or_shipped
+
+    places, notes = here_or_shipped(specs or (DEFAULT_DIR,))
     plans, errors = _plan_all(places)
     if output_format == "json":
         print_json({"kernels": [_figures(path, plan) for path, plan in plans]})
     else:
-        _print_table(plans, note)
+        _print_table(plans, "\n".join(notes))
     if errors:
         print_problems("\n".join(map(str, errors)))
         ctx.exit(max(error.exit_code for error in errors))
-
-
-def _default_places() -> tuple[tuple[Path, ...], str]:
-    """Returns what to list when nothing is named, and a note about it."""
-    from kgen.resources import specs_dir
-
-    if DEFAULT_DIR.is_dir():
-        return (DEFAULT_DIR,), ""
-    note = f"There is no {DEFAULT_DIR}/ here: this is the catalogue that kgen brings."
-    return (specs_dir(),), note
 
 
 def _plan_all(

@@ -104,12 +104,13 @@ def command(
     """
     from kgen.pipeline import Options, plan_all
     from kgen.report import Report
+    from kgen.resources import here_or_shipped
 
     if stdout and (check or diff):
         raise click.UsageError("--stdout goes with neither --check nor --diff.")
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other.")
-    places = specs or (DEFAULT_SPECS,)
+    places, notes = here_or_shipped(specs or (DEFAULT_SPECS,))
     options = Options(
         out=out,
         verify=not no_verify,
@@ -119,6 +120,8 @@ def command(
         cache=not no_cache,
     )
     with Report(quiet=quiet, verbose=verbose) as report:
+        for note in notes:
+            report.announce(note)
         plans = plan_all(places)
         # A single spec says nothing about what the others make.
         whole = any(place.is_dir() for place in places)

@@ -7,7 +7,7 @@ from kgen.errors import TemplateError
 LINE_LENGTH = 88
 
 
-def format_source(text: str, template: str) -> str:
+def format_source(text: str, template: str, *, prove: bool) -> str:
     """Returns Python source as black leaves it, by kgen's own settings.
 
     The user's configuration is not read: the same text gives the same bytes anywhere.
@@ -15,6 +15,8 @@ def format_source(text: str, template: str) -> str:
     Args:
       text: What the template yielded.
       template: Name of the template, for messages.
+      prove: Whether black has to show that the meaning stays and that it would not
+        change its own output; the text is the same either way.
 
     Raises:
       TemplateError: the text is no valid Python, or black cannot settle on a form.
@@ -33,9 +35,7 @@ def format_source(text: str, template: str) -> str:
         ) from None
     mode = black.Mode(target_versions={TargetVersion.PY312}, line_length=LINE_LENGTH)
     try:
-        # Not fast: black then proves that the meaning stays and that it would not
-        # change its own output.
-        return black.format_file_contents(text, fast=False, mode=mode)
+        return black.format_file_contents(text, fast=not prove, mode=mode)
     except NothingChanged:
         return text
     except (InvalidInput, AssertionError) as error:

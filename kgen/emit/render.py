@@ -1,6 +1,7 @@
 """Rendering: from a plan to the text of a module and of its standalone test."""
 
 import dataclasses
+import functools
 from pathlib import Path
 
 from kgen import __version__
@@ -31,13 +32,22 @@ class Module:
     template_digest: str
 
 
-def render(plan: Plan, *, templates: Path | None = None, verified: bool) -> Module:
+@functools.cache
+def _environment(directories: tuple[Path, ...]) -> Templates:
+    return Templates(directories)
+
+
+def render(
+    plan: Plan, *, templates: Path | None = None, verified: bool, prove: bool = True
+) -> Module:
     """Returns the final text of a plan's files: formatted, checked and stamped.
 
     Args:
       plan: What to render.
       templates: A directory whose templates come before the shipped ones.
       verified: Whether the provenance says verified; the caller sees to it that it is.
+      prove: Whether to prove the formatting, see `format_source`. Without it a text is
+        good for a comparison only.
 
     Raises:
       TemplateError: a template is wrong.
@@ -45,7 +55,7 @@ def render(plan: Plan, *, templates: Path | None = None, verified: bool) -> Modu
     directories = (
         (templates_dir(),) if templates is None else (templates, templates_dir())
     )
-    environment = Templates(directories)
+    environment = _environment(directories)
     module_name, test_name = f"{plan.op}.py.jinja", f"test_{plan.op}.py.jinja"
     digest = environment.digest(module_name, test_name)
     values = {
@@ -59,7 +69,7 @@ def render(plan: Plan, *, templates: Path | None = None, verified: bool) -> Modu
         "verified": "verified: static, lower, simulate" if verified else "unverified",
     }
     source, test_source = (
-        stamp(format_source(environment.render(name, values), name))
+        stamp(format_source(environment.render(name, values), name, prove=prove))
         for name in (module_name, test_name)
     )
     return Module(

@@ -1,5 +1,6 @@
 """The Jinja environment of the templates."""
 
+import functools
 import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +47,7 @@ class Templates:
         except jinja2.UndefinedError as error:
             raise TemplateError(f"{_innermost(error, name)}: {error.message}") from None
 
+    @functools.cache  # noqa: B019 - an environment lives as long as the process
     def digest(self, *names: str) -> str:
         """Returns the digest of templates and all that they include."""
         sources: dict[str, str] = {}

@@ -86,7 +86,7 @@ SMALL = st.sampled_from([8, 16, 24, 32, 40, 64, 96, 128, 192])
 
 
 @settings(
-    max_examples=40,
+    max_examples=25,
     deadline=None,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )

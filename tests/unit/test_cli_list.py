@@ -91,7 +91,7 @@ def test_without_specs_here_the_shipped_catalogue(here, monkeypatch):
     outcome = kgen("list")
     assert outcome.exit_code == 0
     assert outcome.stdout.endswith(
-        "  There is no specs/ here: this is the catalogue that kgen brings.\n"
+        "  There is no specs here: this is what kgen brings along.\n"
     )
     assert f"{here}/shipped/one.toml\n" in outcome.stdout
 

@@ -193,7 +193,7 @@ class TestFailedVerification:
         assert tree() == before
 
     def test_a_broken_template(self, here, verifier, monkeypatch):
-        def render(plan, *, verified):
+        def render(plan, *, verified, prove):
             raise TemplateError(f"template matmul.py.jinja has no {plan.name}")
 
         monkeypatch.setattr("kgen.emit.render.render", render)
@@ -462,7 +462,23 @@ class TestUsage:
 
     def test_no_specs(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        assert told(kgen("render")) == (5, ["error: specs: no such file or directory"])
+        code, lines = told(kgen("render", "mine.toml"))
+        assert (code, lines) == (5, ["error: mine.toml: no such file or directory"])
+
+    def test_without_specs_here_the_shipped_ones_are_rendered(
+        self, tmp_path, monkeypatch
+    ):
+        monkeypatch.chdir(tmp_path)
+        spec = "specs/fp16_128x128.toml"
+        assert told(kgen("render", spec, "--no-verify")) == (
+            0,
+            [
+                f"There is no {spec} here: this is what kgen brings along.",
+                "rendered generated/fp16_128x128.py (unverified)",
+                "1 module rendered.",
+            ],
+        )
+        assert kgen("render", "specs/none.toml").exit_code == 5
 
     def test_the_output_directory_is_a_file(self, here, verifier):
         Path("out").write_text("x")
