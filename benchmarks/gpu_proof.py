@@ -149,9 +149,9 @@ def time_against_xla(module, m, n, k):
     }
 
 
-def run_one(name):
+def run_one(directory, name):
     """Prints the outcome of one module as JSON on the last line."""
-    sys.path.insert(0, str(ROOT / "generated"))
+    sys.path.insert(0, str(directory))
     module = importlib.import_module(name)
     outcome = {"sizes": [check(module, *size) for size in sizes(module)]}
     *_, timed = sizes(module)
@@ -172,8 +172,8 @@ def ptxas(text):
     }
 
 
-def run_in_process(name, limit):
-    command = [sys.executable, __file__, "--module", name]
+def run_in_process(directory, name, limit):
+    command = [sys.executable, __file__, "--module", name, "--dir", str(directory)]
     environment = {**os.environ, "MOSAIC_GPU_DUMP_PTXAS": "1"}
     try:
         done = subprocess.run(
@@ -223,18 +223,21 @@ def machine():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, help="where the JSON goes")
+    parser.add_argument(
+        "--dir", type=Path, default=ROOT / "generated", help="where the modules are"
+    )
     parser.add_argument("--module", help="run this module in this process")
     parser.add_argument("--limit", type=int, default=120, help="seconds per module")
     parser.add_argument("names", nargs="*", help="modules; all of them by default")
     options = parser.parse_args()
     if options.module:
-        return run_one(options.module)
+        return run_one(options.dir, options.module)
 
-    found = sorted(path.stem for path in (ROOT / "generated").glob("*.py"))
+    found = sorted(path.stem for path in options.dir.glob("*.py"))
     result = {"machine": machine(), "modules": {}}
     for name in options.names or found:
-        outcome = run_in_process(name, options.limit)
-        provenance = (ROOT / "generated" / f"{name}.py").read_text(encoding="utf-8")
+        outcome = run_in_process(options.dir, name, options.limit)
+        provenance = (options.dir / f"{name}.py").read_text(encoding="utf-8")
         text_digest = re.search(r"text ([0-9a-f]{12})", provenance)
         outcome["text_digest"] = text_digest and text_digest[1]
         outcome["right"] = is_right(outcome)

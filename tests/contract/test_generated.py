@@ -1,0 +1,166 @@
+"""The committed kernels: what the specs say, and as a good engineer would write them."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands import kgen
+
+from kgen.emit import provenance
+
+ROOT = Path(__file__).parents[2]
+GENERATED = ROOT / "generated"
+MODULES = sorted(GENERATED.glob("*.py"))
+TESTS = sorted((GENERATED / "tests").glob("*.py"))
+ALLOWED = {
+    "functools",
+    "jax",
+    "jax.numpy",
+    "jax.lax",
+    "jax.experimental.pallas",
+    "jax.experimental.pallas.mosaic_gpu",
+    "numpy",
+}
+REQUIRED = {
+    "fp16_128x128",
+    "bf16_128x128",
+    "fp16_128x128_ws",
+    "bf16_128x256_ws",
+    "tf32_128x128",
+    "bf16_64x64",
+    "bf16_128x128_pallas_call",
+}
+
+
+def imports(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        if isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_the_catalogue_is_there():
+    assert {path.stem for path in MODULES} >= REQUIRED
+    assert {path.stem for path in TESTS} == {f"test_{path.stem}" for path in MODULES}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_a_module_imports_jax_alone(path):
+    assert set(imports(ast.parse(path.read_text("utf-8")))) <= ALLOWED
+
+
+@pytest.mark.parametrize("path", TESTS, ids=lambda path: path.stem)
+def test_a_test_imports_its_module_and_public_names(path):
+    module = path.stem.removeprefix("test_")
+    found = set(imports(ast.parse(path.read_text("utf-8"))))
+    assert found <= ALLOWED | {module, "pytest"}
+    assert module in found
+
+
+@pytest.mark.parametrize("path", MODULES + TESTS, ids=lambda path: path.stem)
+def test_a_file_is_verified_and_nobody_edited_it(path):
+    found = provenance.read(path.read_text("utf-8"))
+    assert found is not None
+    assert found.intact
+    assert found.levels == ("static", "lower", "simulate")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_functions_fit_a_screen_and_lines_fit_the_page(path):
+    text = path.read_text("utf-8")
+    assert max(map(len, text.splitlines())) <= 88
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            assert node.end_lineno - node.lineno < 40, node.name
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_every_name_is_used(path):
+    tree = ast.parse(path.read_text("utf-8"))
+    public = {"reference", "matmul"}
+    defined = {
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in ast.walk(node.targets[0])
+        if isinstance(target, ast.Name)
+    } | {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    used = {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
+    assert defined - used - public == set()
+
+
+def test_the_committed_kernels_are_what_the_specs_say(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    outcome = kgen("render", "--check")
+    assert (outcome.exit_code, outcome.stderr) == (
+        0,
+        f"{len(MODULES) + len(TESTS)} files up to date.\n",
+    )
+
+
+@pytest.fixture
+def copy(tmp_path, monkeypatch):
+    """A copy of specs and kernels, as the current directory."""
+    for name in ("specs", "generated"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_changed_byte_of_a_module_is_found(copy):
+    path = copy / "generated" / "fp16_128x128.py"
+    path.write_bytes(path.read_bytes().replace(b"Computes", b"computes"))
+    outcome = kgen("render", "--check")
+    assert outcome.exit_code == 1
+    assert "edited generated/fp16_128x128.py" in outcome.stderr
+
+
+def test_a_changed_byte_of_a_template_is_found(copy, monkeypatch):
+    templates = copy / "templates"
+    shutil.copytree(ROOT / "templates", templates)
+    path = templates / "partials" / "store.jinja"
+    path.write_text(path.read_text().replace("must see", "has to see"))
+    monkeypatch.setattr("kgen.emit.render.templates_dir", lambda: templates)
+    outcome = kgen("render", "--check", "-j", "1")
+    assert outcome.exit_code == 1
+    assert "differs generated/fp16_128x128.py" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("seed", "locale", "jobs"), [("0", "C", "1"), ("4711", "C.UTF-8", "2")]
+)
+def test_the_bytes_are_the_same_anywhere(tmp_path, seed, locale, jobs):
+    """In another directory, locale, time zone, hash seed and with other settings."""
+    specs = tmp_path / "a place" / "specs"
+    shutil.copytree(ROOT / "specs", specs)
+    (tmp_path / "a place" / "pyproject.toml").write_text(
+        "[tool.black]\nline-length = 40\n"
+    )
+    environment = {
+        **os.environ,
+        "PYTHONHASHSEED": seed,
+        "LC_ALL": locale,
+        "TZ": "Asia/Tokyo",
+        "PYTHONPATH": str(ROOT),
+        "HOME": str(tmp_path),
+    }
+    command = [sys.executable, "-m", "kgen", "render", "specs", "--check", "-j", jobs]
+    out = ["--out", str(GENERATED)]
+    done = subprocess.run(
+        [*command, *out],
+        cwd=specs.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr

@@ -1,0 +1,59 @@
+"""A module and its test, alone in a directory, need jax, numpy and pytest only."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+GENERATED = Path(__file__).parents[2] / "generated"
+# Whoever imports kgen there fails.
+NO_KGEN = 'raise ImportError("kgen is not here")\n'
+
+
+def run_tests(directory):
+    environment = {key: v for key, v in os.environ.items() if key != "PYTHONPATH"}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."],
+        cwd=directory,
+        env={**environment, "PYTHONPATH": ".", "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def alone(tmp_path):
+    shutil.copy(GENERATED / "fp16_128x128.py", tmp_path)
+    shutil.copy(GENERATED / "tests" / "test_fp16_128x128.py", tmp_path)
+    (tmp_path / "kgen.py").write_text(NO_KGEN)
+    return tmp_path
+
+
+def test_they_pass(alone):
+    done = run_tests(alone)
+    assert done.returncode == 0, done.stdout
+    # The two sizes for a GPU are skipped here, with a reason.
+    assert "11 passed, 2 skipped" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("lambda ki: (m, ki)", "lambda ki: (n, ki)"),
+        ("num_steps=k // TILE_K", "num_steps=max(1, k // TILE_K - 1)"),
+        ('lax.axis_index("m"), lax.axis_index("n")', 'lax.axis_index("m"), 0'),
+        ("    plgpu.commit_smem()  # TMA must see the stores above.\n", ""),
+        ("if size == 0 or size % tile:", "if size % tile:"),
+        ("if k != b_k:", "if False:"),
+    ],
+)
+def test_they_fail_when_the_kernel_is_broken(alone, right, wrong):
+    module = alone / "fp16_128x128.py"
+    text = module.read_text()
+    assert right in text
+    module.write_text(text.replace(right, wrong))
+    assert run_tests(alone).returncode == 1
