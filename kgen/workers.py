@@ -4,9 +4,11 @@ Whatever ends a run early, ctrl-C included, ends its processes too.
 """
 
 import contextlib
+import functools
 import os
 import signal
-import time
+import sys
+import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -40,14 +42,15 @@ def in_processes[Item, Result](
     Args:
       function: A function of a module; it may be called in another process.
       items: Its arguments.
-      jobs: Processes; with 1, everything happens in this one.
+      jobs: Processes; with 1, or where JAX is loaded, everything happens in this one.
       track: Waits for the results.
       doing: What `function` does, such as "rendering".
 
     Raises:
       WorkerError: a process has died.
     """
-    here = len(items) if jobs == 1 else 1
+    # JAX runs threads, and a process with threads must not fork.
+    here = len(items) if jobs == 1 or "jax" in sys.modules else 1
     for item in items[:here]:
         yield function(item)
     if not items[here:]:
@@ -97,17 +100,19 @@ def in_threads[Item, Result](
     """
     before = _children()
     pool = ThreadPoolExecutor(jobs)
-    futures = [pool.submit(function, item) for item in items]
     try:
+        # Within the block: a signal may come as soon as the first thread runs.
+        futures = [pool.submit(function, item) for item in items]
         for future in track(futures, doing):
             yield future.result()
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        end = functools.partial(pool.shutdown, cancel_futures=True)
+        ending = threading.Thread(target=end)
+        ending.start()
         # A thread may be about to start a process: look again until all have ended.
-        while not all(future.done() for future in futures):
+        while ending.is_alive():
             _kill(_children() - before)
-            time.sleep(0.02)
-        pool.shutdown()
+            ending.join(0.02)
 
 
 def _leave_signals_to_the_parent() -> None:
