@@ -28,6 +28,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "out_dtype": plan.out_dtype,
         "has_own_out_dtype": plan.out_dtype != plan.operand_dtype,
         "OUT_DTYPE": _out_dtype(plan),
+        "cast": _cast(plan),
         "arithmetic": _arithmetic(plan),
         "product": "A @ B.T" if transposed else "A @ B",
         "reference": _reference(plan),
@@ -92,11 +93,14 @@ def _arithmetic(plan: MatmulPlan) -> str:
 def _reference(plan: MatmulPlan) -> str:
     b = "b.T" if plan.layout == "nt" else "b"
     if plan.operand_dtype == "float32":
-        product = f'jnp.dot(a, {b}, precision="highest")'
-        same = plan.out_dtype == "float32"
-        return product if same else f"{product}.astype({_out_dtype(plan)})"
+        return f'jnp.dot(a, {b}, precision="highest"){_cast(plan)}'
     product = f"jnp.dot(a, {b}, preferred_element_type=jnp.float32)"
-    return f"{product}.astype({_out_dtype(plan)})"
+    return f"{product}{_cast(plan)}"
+
+
+def _cast(plan: MatmulPlan) -> str:
+    """Returns the cast from float32 to the output's dtype, if there is anything to do."""
+    return "" if plan.out_dtype == "float32" else f".astype({_out_dtype(plan)})"
 
 
 def _out_dtype(plan: MatmulPlan) -> str:

@@ -73,10 +73,11 @@ def test_slots_are_clamped_to_the_steps_of_a_case(tmp_path):
     assert seven_steps.smem_bytes == made.smem.total
 
 
-def test_cases_have_one_two_three_and_seven_tiles_along_each_axis(tmp_path):
-    made = plan(tmp_path, "")
-    for axis, tile in (("m", 128), ("n", 128), ("k", 64)):
-        counts = {getattr(case, axis) // tile for case in made.cases}
+@pytest.mark.parametrize("tile", [(128, 128, 64), (64, 128, 32), (192, 64, 64)])
+def test_cases_have_one_two_three_and_seven_tiles_along_each_axis(tile, tmp_path):
+    made = plan(tmp_path, "[tile]\nm = {}\nn = {}\nk = {}\n".format(*tile))
+    for axis, size in zip("mnk", tile, strict=True):
+        counts = {getattr(case, axis) // size for case in made.cases}
         assert counts == {1, 2, 3, 7}, axis
     assert all(len({case.m, case.n, case.k}) == 3 for case in made.cases)
 
