@@ -25,6 +25,7 @@ lint: setup
 	$(VENV)/bin/black --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m kgen.docs --check
+	$(VENV)/bin/python benchmarks/report.py --check
 	$(VENV)/bin/kgen render --check
 
 setup: $(VENV)/installed

@@ -1,0 +1,124 @@
+"""Writes benchmarks/README.md from the result files; no figure is typed by hand.
+
+python benchmarks/report.py            writes it
+python benchmarks/report.py --check    exit 1 if it is not what the results say
+"""
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+GENERATED = HERE.parent / "generated"
+PAGE = HERE / "README.md"
+TEXT_DIGEST = re.compile(r"text ([0-9a-f]{12})")
+UNITS = {"s": "s", "mb": "MB"}
+
+
+def load(name):
+    return json.loads((HERE / "results" / name).read_text(encoding="utf-8"))
+
+
+def table(head, rows):
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def is_committed(name, outcome):
+    """Whether a result is about the text that is committed now."""
+    path = GENERATED / f"{name}.py"
+    if not path.exists():
+        return "no longer there"
+    found = TEXT_DIGEST.search(path.read_text(encoding="utf-8"))
+    same = found is not None and found[1] == outcome["text_digest"]
+    return "as committed" if same else "an earlier text"
+
+
+def proof_rows(modules):
+    for name, outcome in sorted(modules.items()):
+        if "error" in outcome:
+            yield name, "**no**", outcome["error"], "", "", "", ""
+            continue
+        sizes, told, time = outcome["sizes"], outcome["ptxas"], outcome["time"]
+        yield (
+            f"[{name}](../generated/{name}.py)",
+            "yes" if outcome["right"] else "**no**",
+            f"{len(sizes)}, up to {time['m']} x {time['n']} x {time['k']}",
+            sum(size["allclose_to_xla"] for size in sizes),
+            f"{told['registers']}, {told['spilled_bytes']} bytes spilled",
+            f"{time['us']:.0f} us, {time['tflops']:.0f} TFLOP/s, "
+            f"{time['xla_over_ours']:.2f}",
+            is_committed(name, outcome),
+        )
+
+
+def proof(result):
+    machine = result["machine"]
+    head = (
+        "kernel",
+        "right",
+        "sizes",
+        "close to XLA's",
+        "registers",
+        "time at the largest; XLA's / ours",
+        "text",
+    )
+    return f"""## The catalogue on a GPU
+
+`gpu_proof.py` ran every module on one {machine["device"]} with JAX {machine["jax"]} and
+driver {machine["driver"]}; [results/gpu_proof.json](results/gpu_proof.json) has every size.
+"Right" means at every size: exact on small integers, within the tolerance of float64 on
+normal values, the same bits in twenty further runs, and nothing left unwritten. "Close to
+XLA's" counts the sizes at which `np.testing.assert_allclose(result, a @ b)` holds with its
+default tolerance. Times are medians of kernel time, taken in turns with XLA's; these are
+the plain schedules, one tile per CTA.
+
+{table(head, proof_rows(result["modules"]))}
+"""
+
+
+def speed(result):
+    machine, limits = result["machine"], result["limits"]
+    rows = []
+    for name, value in result["figures"].items():
+        what, _, unit = name.rpartition("_")
+        unit = UNITS[unit]
+        rows.append(
+            (what.replace("_", " "), f"{value} {unit}", f"{limits[name]} {unit}")
+        )
+    return f"""## kgen itself
+
+`speed.py` measured on {machine["cores"]} cores ({machine["processor"]}), Python
+{machine["python"]}, JAX {machine["jax"]}, black {machine["black"]}, with a load of
+{result["load_before"]:.1f} before it began;
+[results/speed.json](results/speed.json).
+
+{table(("what", "median", "limit"), rows)}
+"""
+
+
+def page():
+    return f"""# Benchmarks
+
+Written by `python benchmarks/report.py` from the files in [results/](results).
+
+{proof(load("gpu_proof.json"))}
+{speed(load("speed.json"))}"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    options = parser.parse_args()
+    if not options.check:
+        PAGE.write_text(page(), encoding="utf-8")
+    elif PAGE.read_text(encoding="utf-8") != page():
+        print("benchmarks/README.md differs; run python benchmarks/report.py")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
