@@ -31,8 +31,9 @@ lint: setup
 setup: $(VENV)/installed
 
 $(VENV)/installed: pyproject.toml
-	@test -n "$(PYTHON)" || { \
-	  echo "kgen needs Python 3.12 or newer; $$(python3 --version 2>&1) is too old." >&2; \
+	@test -n "$(PYTHON)" && \
+	  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 12))' || { \
+	  echo "kgen needs Python 3.12 or newer; $$($(or $(PYTHON),python3) --version 2>&1) is too old." >&2; \
 	  exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check \

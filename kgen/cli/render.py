@@ -48,7 +48,7 @@ def _finite(_ctx: click.Context, _param: click.Parameter, value: float) -> float
 @click.option(
     "--check",
     is_flag=True,
-    help="Write nothing; tell which files differ from what the specs yield.",
+    help="Write nothing; list the files that differ from what the specs yield.",
 )
 @click.option("--diff", is_flag=True, help="Write nothing; print what would change.")
 @click.option("--stdout", is_flag=True, help="Print the module; write nothing.")
@@ -76,8 +76,8 @@ def _finite(_ctx: click.Context, _param: click.Parameter, value: float) -> float
 @click.option(
     "--no-cache", is_flag=True, help="Verify again what is remembered as verified."
 )
-@click.option("-q", "--quiet", is_flag=True, help="Tell errors only.")
-@click.option("-v", "--verbose", is_flag=True, help="Tell about every file.")
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+@click.option("-v", "--verbose", is_flag=True, help="Print a line for every file.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -181,8 +181,9 @@ def _print_module(
 
     if len(plans) != 1:
         raise UsageError(
-            f"--stdout prints one module, and the specs describe {len(plans)}\n"
-            "  hint: name a single spec file"
+            f"--stdout prints one module, and the specs describe {len(plans)}: "
+            f"{', '.join(plan.name for plan in plans)}\n"
+            "  hint: name a spec file without a [matrix], or use --out"
         )
     text, verdict = pipeline.make_text(plans[0], options)
     report.note(f"rendered {plans[0].name} ({name_levels(verdict)})")

@@ -6,6 +6,7 @@ from kgen.plan.model import Layout, MatmulPlan
 
 JAX_RANGE = ">= 0.11.2, < 0.13"
 JAX_OLDEST = (0, 11, 2)
+JAX_FIRST = "0.11.2 or newer"
 # Bits of the significand behind the point, for the tolerance of the standalone test.
 SIGNIFICAND = {"float16": 10, "bfloat16": 7, "float32": 23}
 NUMBERS = {1: "One", 2: "Two", 3: "Three", 4: "Four"}
@@ -24,6 +25,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "max_ctas_m": f"{arch.max_grid_yz:_}",
         "jax_range": JAX_RANGE,
         "jax_oldest": JAX_OLDEST,
+        "jax_first": JAX_FIRST,
         "dtype": plan.operand_dtype,
         "out_dtype": plan.out_dtype,
         "has_own_out_dtype": plan.out_dtype != plan.operand_dtype,
@@ -32,6 +34,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "arithmetic": _arithmetic(plan),
         "product": "A @ B.T" if transposed else "A @ B",
         "reference": _reference(plan),
+        "reference_is": _reference_is(plan),
         "tile_m": plan.tile_m,
         "tile_n": plan.tile_n,
         "tile_k": plan.tile_k,
@@ -98,6 +101,12 @@ def _reference(plan: MatmulPlan) -> str:
     return f"{product}{_cast(plan)}"
 
 
+def _reference_is(plan: MatmulPlan) -> str:
+    text = "What `matmul` computes, in plain JAX"
+    rounding = ", without tf32's rounding" if plan.operand_dtype == "float32" else ""
+    return f"{text}{rounding}."
+
+
 def _cast(plan: MatmulPlan) -> str:
     """Returns the cast from float32 to the output's dtype, if there is anything to do."""
     return "" if plan.out_dtype == "float32" else f".astype({_out_dtype(plan)})"
@@ -162,7 +171,7 @@ def _wg_n(splits_n: bool) -> str:
 
 def _scratch_types(plan: MatmulPlan, splits_m: bool, splits_n: bool) -> str:
     if plan.schedule == "pallas_call":
-        return "dict(acc=plgpu.ACC((TILE_M, TILE_N), jnp.float32))"
+        return '{"acc": plgpu.ACC((TILE_M, TILE_N), jnp.float32)}'
     columns = "STORE_N" if _stores_pieces(plan) else _wg_n(splits_n)
     dimensions = [
         *(["COMPUTE_WGS"] if plan.num_compute_wgs > 1 else []),
@@ -171,7 +180,7 @@ def _scratch_types(plan: MatmulPlan, splits_m: bool, splits_n: bool) -> str:
         columns,
     ]
     arguments = [f"({', '.join(dimensions)})", _out_dtype(plan), *_out_transforms(plan)]
-    return f"dict(out_smem=plgpu.SMEM({', '.join(arguments)}))"
+    return f'{{"out_smem": plgpu.SMEM({", ".join(arguments)})}}'
 
 
 def _stores_pieces(plan: MatmulPlan) -> bool:
@@ -250,6 +259,7 @@ def _test(plan: MatmulPlan) -> dict[str, object]:
     cases = [(case.m, case.n, case.k) for case in plan.cases[:4]]
     reason, tolerance = _tolerance(plan)
     return {
+        "imports": _imports(plan),
         "shapes": tuples(tuple(cases)),
         "gpu_shapes": tuples(plan.gpu_shapes),
         "b_words": "B as [n, k]" if transposed else "B as [k, n]",
@@ -262,6 +272,18 @@ def _test(plan: MatmulPlan) -> dict[str, object]:
         "one_tile_a": repr((m, k)),
         "one_tile_b": repr((n, k) if transposed else (k, n)),
     }
+
+
+def _imports(plan: MatmulPlan) -> str:
+    """Returns the test's plain imports, sorted as linters want them."""
+    modules = {
+        plan.name: f"import {plan.name} as module",
+        "jax": "import jax",
+        "jax.numpy": "import jax.numpy as jnp",
+        "numpy": "import numpy as np",
+        "pytest": "import pytest",
+    }
+    return "\n".join(modules[name] for name in sorted(modules, key=str.lower))
 
 
 def _tolerance(plan: MatmulPlan) -> tuple[str, str]:

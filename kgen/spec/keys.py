@@ -59,10 +59,33 @@ def is_table(node: Node) -> bool:
     return node.get("type") == "object"
 
 
-def closest(word: str, candidates: Sequence[str]) -> str | None:
-    """Returns the candidate that `word` is most likely a misspelling of."""
+# What other tools call a key.
+SYNONYMS: dict[str, KeyPath] = {
+    "stages": ("pipeline", "max_concurrent_steps"),
+    "num_stages": ("pipeline", "max_concurrent_steps"),
+    "depth": ("pipeline", "max_concurrent_steps"),
+    "dtype": ("dtypes", "a"),
+    "out_dtype": ("dtypes", "out"),
+    "acc": ("dtypes", "accumulator"),
+    "block_m": ("tile", "m"),
+    "block_n": ("tile", "n"),
+    "block_k": ("tile", "k"),
+    "tile_m": ("tile", "m"),
+    "tile_n": ("tile", "n"),
+    "tile_k": ("tile", "k"),
+}
+
+
+def closest(word: str, candidates: Sequence[str], *, cutoff: float = 0.6) -> str | None:
+    """Returns the candidate that `word` is most likely a misspelling of.
+
+    Args:
+      word: What was written.
+      candidates: What may have been meant.
+      cutoff: How alike they must be, from 0 to 1.
+    """
     folded = {candidate.lower(): candidate for candidate in candidates}
-    matches = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
+    matches = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=cutoff)
     return folded[matches[0]] if matches else None
 
 
@@ -114,11 +137,14 @@ def _hint(path: KeyPath, fields: list[str], *, dotted: bool) -> str | None:
             return f"it is a table of its own: [{key}]"
         tables = [f"[{write_key(home[:-1])}]" for home in homes]
         return f"it belongs in {join_or(tables)}"
+    if not homes and key in SYNONYMS:
+        homes = [SYNONYMS[key]]
     near = closest(key, fields)
     if not homes and near is not None:
         homes = [(*table, near)]
     if not homes:
-        far = closest(key, [str(home[-1]) for home in known])
+        # A key of another table must be much alike: nothing else speaks for it.
+        far = closest(key, [str(home[-1]) for home in known], cutoff=0.75)
         homes = _shallowest([home for home in known if home[-1] == far])
     if not homes:
         return None

@@ -17,14 +17,14 @@ __all__ = ["budgets", "check", "layouts", "pipelines", "schedules", "tma", "wgmm
 
 
 def check(candidate: "Candidate") -> tuple[Problem, ...]:
-    """Returns every broken rule, in the order of the codes, without consequences."""
+    """Returns every broken rule in the order of the lines, without consequences."""
     found = [
         (code, finding)
         for code, find in sorted(CHECKS.items())
         for finding in find(candidate)
     ]
     illegal = {finding.key for code, finding in found if code.startswith("KG1")}
-    return tuple(
+    problems = [
         candidate.source.problem(
             finding.key,
             code,
@@ -34,4 +34,5 @@ def check(candidate: "Candidate") -> tuple[Problem, ...]:
         )
         for code, finding in found
         if illegal.isdisjoint(finding.follows)
-    )
+    ]
+    return tuple(sorted(problems, key=lambda problem: problem.line or 0))

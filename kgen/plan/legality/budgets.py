@@ -63,10 +63,23 @@ def accumulator_registers(candidate: "Candidate") -> Iterator[Finding]:
             f"the accumulator of {candidate.wg_m} x {candidate.wg_n} takes "
             f"{registers.accumulator} registers per thread, about "
             f"{registers.estimate} with all else",
-            f"at most {registers.compute_limit}",
-            "make the tile smaller, or split it among more compute warpgroups",
+            f"at most {registers.compute_limit} registers",
+            _smaller_tile(candidate),
             ("tile.m", "tile.n"),
         )
+
+
+def _smaller_tile(candidate: "Candidate") -> str:
+    """Returns what would make the accumulator fit."""
+    registers, parts = candidate.registers, candidate.num_compute_wgs
+    room = (registers.compute_limit - registers.other) * WARPGROUP_THREADS
+    step = (candidate.b_layout.swizzle or 1) // candidate.itemsize
+    columns = room // candidate.wg_m // step * step
+    columns *= parts if candidate.split == "n" else 1
+    hints = [f"tile.n = {columns} fits"] if columns else ["make tile.m smaller"]
+    if candidate.schedule == "pipelined":
+        hints.append("schedule.warp_specialized = true splits the tile")
+    return "; or ".join(hints)
 
 
 @rule(

@@ -24,7 +24,8 @@ def _copies(
     yield "tile.k", "A", (tile.m, candidate.tile_k), a, candidate.itemsize
     yield "tile.n", "B", candidate.b_tile, b, candidate.itemsize
     piece = (candidate.wg_m, candidate.store_n)
-    yield "tile.n", "the output", piece, candidate.out_layout, candidate.out_itemsize
+    key = "tile.n" if candidate.spec.store.n == "auto" else "store.n"
+    yield key, "the output", piece, candidate.out_layout, candidate.out_itemsize
 
 
 @rule(
