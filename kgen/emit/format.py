@@ -7,6 +7,35 @@ from kgen.errors import TemplateError
 LINE_LENGTH = 88
 
 
+# What the top level of a module or a test is made of, after the docstring.
+STATEMENTS = (ast.Import, ast.ImportFrom, ast.Assign, ast.FunctionDef, ast.If)
+
+
+def check_data(text: str, doc: str, template: str) -> None:
+    """Checks that the text of a spec has stayed data in rendered Python.
+
+    Args:
+      text: The rendered file.
+      doc: What its docstring must begin with, white space apart.
+      template: Name of the template, for messages.
+
+    Raises:
+      TemplateError: the docstring says something else, or there is a statement that no
+        template means to yield.
+    """
+    module = ast.parse(text)
+    words = (ast.get_docstring(module) or "").split()
+    meant = doc.split()
+    if words[: len(meant)] != meant:
+        raise TemplateError(f"template {template} yields another docstring than meant")
+    for statement in module.body[1:]:
+        if not isinstance(statement, STATEMENTS):
+            raise TemplateError(
+                f"template {template} yields a statement on line {statement.lineno} "
+                f"that does not belong there: {type(statement).__name__}"
+            )
+
+
 def format_source(text: str, template: str, *, prove: bool) -> str:
     """Returns Python source as black leaves it, by kgen's own settings.
 

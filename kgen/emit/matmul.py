@@ -18,7 +18,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
     arch = ARCHS[plan.arch]
     return {
         "name": plan.name,
-        "doc": docstring_text(plan.doc or _formula(plan)),
+        "doc": docstring_text(plan.doc if plan.doc.strip() else _formula(plan)),
         "overview": docstring_text(_overview(plan)),
         "arch": f"{arch.title} GPUs ({arch.name})",
         "compute_capability": arch.compute_capability,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kgen import __version__
 from kgen.emit import matmul
-from kgen.emit.format import format_source
+from kgen.emit.format import check_data, format_source
 from kgen.emit.provenance import stamp
 from kgen.emit.templates import DIGEST_LENGTH, Templates
 from kgen.plan.model import Plan
@@ -72,6 +72,8 @@ def render(
         stamp(format_source(environment.render(name, values), name, prove=prove))
         for name in (module_name, test_name)
     )
+    check_data(source, plan.doc, module_name)
+    check_data(test_source, "", test_name)
     return Module(
         name=plan.name, source=source, test_source=test_source, template_digest=digest
     )

@@ -69,7 +69,7 @@ def finish(candidate: Candidate) -> MatmulPlan:
     return MatmulPlan(
         name=spec.kernel.name,
         doc=spec.kernel.doc,
-        spec_path=candidate.source.path.replace("\\", "/").rpartition("/")[2],
+        spec_path=candidate.source.place,
         spec_digest=candidate.source.digest,
         arch=candidate.arch.name,
         schedule=candidate.schedule,

@@ -100,7 +100,7 @@ class MatmulPlan:
     Attributes:
       name: Name of the module.
       doc: The user's text for the module's docstring; may be empty.
-      spec_path: File name of the spec, without its directory.
+      spec_path: The spec file, as its project names it.
       spec_digest: Digest of what the spec says.
       arch: Target such as `sm_90a`.
       schedule: `pipelined`, `warp_specialized` or `pallas_call`.

@@ -114,7 +114,9 @@ class Transform(Table):
 
     swizzle: SwizzleBytes | Literal["auto"] = "auto"
     """Width of the swizzle in bytes."""
-    tiling: tuple[Size, ...] | Literal["auto"] = "auto"
+    tiling: (
+        Annotated[tuple[Size, ...], Field(min_length=2, max_length=2)] | Literal["auto"]
+    ) = "auto"
     """Tile of the TilingTransform: (8, swizzle / itemsize)."""
 
 

@@ -1,9 +1,13 @@
 """A spec together with the place it came from."""
 
 import dataclasses
+from pathlib import Path
 
 from kgen.errors import Problem
 from kgen.spec.model import Spec
+
+# What marks the root of a project: no `specs` above it belongs to the project.
+PROJECT_MARKS = (".git", "pyproject.toml")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,6 +32,21 @@ class SourcedSpec:
     @property
     def name(self) -> str:
         return self.spec.kernel.name
+
+    @property
+    def place(self) -> str:
+        """The file as the project names it: from its `specs` directory on.
+
+        The same for every checkout and whatever the current directory; of a file
+        outside a directory `specs` the name alone.
+        """
+        path = Path(self.path).resolve()
+        for parent in path.parents:
+            if parent.name == "specs":
+                return path.relative_to(parent.parent).as_posix()
+            if any((parent / mark).exists() for mark in PROJECT_MARKS):
+                break
+        return path.name
 
     def line_of(self, key: str) -> int | None:
         """Returns the line of `key`, or of the closest table around it."""

@@ -26,7 +26,8 @@ def smem(candidate: "Candidate") -> Iterator[Finding]:
     if needed.total <= needed.limit:
         return
     stages = candidate.max_concurrent_steps
-    fewer = (s for s in range(stages - 1, 0, -1) if _fits(candidate, s))
+    fewest = candidate.spec.pipeline.delay_release + 1
+    fewer = (s for s in range(stages - 1, fewest - 1, -1) if _fits(candidate, s))
     fitting = next(fewer, None)
     yield Finding(
         "pipeline.max_concurrent_steps",

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from kgen.plan.candidate import Candidate
 
 MAX_COMPUTE_WGS = 3
+ACCUMULATOR_COLUMNS = 8
 PIPELINES = "JAX, plgpu.emit_pipeline"
 
 
@@ -170,6 +171,26 @@ def store_pieces(candidate: "Candidate") -> Iterator[Finding]:
             f"store.slots = {candidate.store_slots} for "
             f"{wg_n // candidate.store_n} piece(s)",
             f"1 to {wg_n // candidate.store_n}",
+        )
+
+
+@rule(
+    "KG609",
+    title="A piece of the output is a multiple of 8 columns",
+    reason="An accumulator lies in registers in groups of 8 columns. For other pieces "
+    "Mosaic GPU fails to infer a layout.",
+    source="Mosaic GPU, WGMMA layout; reproduced on a CPU",
+    bad='[dtypes]\nout = "float32"\n[store]\nn = 4',
+    good='[dtypes]\nout = "float32"\n[store]\nn = 8',
+)
+def store_columns(candidate: "Candidate") -> Iterator[Finding]:
+    n = candidate.store_n
+    if candidate.schedule != "pallas_call" and n % ACCUMULATOR_COLUMNS:
+        yield Finding(
+            "store.n" if candidate.spec.store.n != "auto" else "tile.n",
+            f"store.n = {n} is not a multiple of {ACCUMULATOR_COLUMNS}",
+            f"multiples of {ACCUMULATOR_COLUMNS} that divide {candidate.wg_n}",
+            follows=("tile.n",),
         )
 
 
