@@ -420,8 +420,9 @@ class TestStdout:
         assert told(kgen("render", "--stdout")) == (
             2,
             [
-                "error: --stdout prints one module, and the specs describe 2",
-                "  hint: name a single spec file",
+                "error: --stdout prints one module, and the specs describe 2: "
+                "gemm, other",
+                "  hint: name a spec file without a [matrix], or use --out",
             ],
         )
 
