@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,6 +24,12 @@ MAX_BYTES = 2**20
 # No key of a spec is nested half as deeply; code that recurses relies on it.
 MAX_DEPTH = 16
 
+# What a shell has opened and hands over, such as <(command).
+_OPEN = re.compile(r"/dev/(stdin$|fd/\d)")
+# A part of a key, 100 times. Nothing else in a spec has so many dots between words.
+_ENDLESS_KEY = re.compile(
+    r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){100}"""
+)
 _TOML_PLACE = re.compile(
     r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)"
     r"|end of document)\)",
@@ -41,7 +48,8 @@ def find_specs(paths: Sequence[Path]) -> tuple[Path, ...]:
 
     Args:
       paths: Files, taken as they are, and directories, which stand for every `*.toml`
-        below them in alphabetical order. Hidden files and directories are left out.
+        below them in alphabetical order. Symbolic links are followed. Hidden files and
+        directories are left out.
 
     Raises:
       FileError: a path does not exist or a directory cannot be read.
@@ -68,13 +76,20 @@ def _specs_below(directory: Path) -> Iterator[Path]:
         raise error
 
     files: list[Path] = []
-    for folder, subfolders, names in directory.walk(on_error=fail):
-        subfolders[:] = [name for name in subfolders if not name.startswith(".")]
-        files += [
-            folder / name
-            for name in names
-            if name.endswith(".toml") and not name.startswith(".")
-        ]
+    seen: set[str] = set()
+    # Links come after all that needs none: a file is found by its own path first.
+    places = [directory]
+    for place in places:
+        for folder, subfolders, names in place.walk(on_error=fail):
+            real = os.path.realpath(folder)
+            if real in seen:  # Links may lead in circles.
+                subfolders.clear()
+                continue
+            seen.add(real)
+            subfolders[:] = sorted(n for n in subfolders if not n.startswith("."))
+            visible = sorted(folder / n for n in names if not n.startswith("."))
+            places += (path for path in visible if path.is_dir())
+            files += (p for p in visible if p.suffix == ".toml" and not p.is_dir())
     yield from sorted(files)
 
 
@@ -160,6 +175,10 @@ def _text(path: Path, name: str) -> str:
         # The name is told in comments of the generated files.
         raise _invalid(name, None, "KG002", "the file's name is not printable")
     try:
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or _OPEN.match(str(path))):
+            # Opening a pipe waits for its other end, maybe for ever.
+            raise FileError(f"{name}: not a regular file")
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
@@ -179,6 +198,9 @@ def _text(path: Path, name: str) -> str:
 def _document(text: str, name: str) -> dict[str, Any]:
     """Returns the document as `tomllib` does, with tuples for arrays."""
     try:
+        if _ENDLESS_KEY.search(text):
+            # tomllib would take memory by the square of its length.
+            raise RecursionError
         document = _frozen(tomllib.loads(text), 0)
     except RecursionError:
         raise _invalid(

@@ -167,12 +167,15 @@ def _values_finding(path: KeyPath, values: Any) -> Finding | None:
         )
     if not values:
         return _matrix_finding(path, f"{key} has no values")
-    written = [write_value(value) for value in values]
-    for index, text in enumerate(written):
-        if text in written[:index]:
-            return _matrix_finding(
-                (*path, index), f"{key} has {show(values[index])} twice"
-            )
+    if len(values) > MAX_VARIANTS:
+        # Told as the number of variants, and only then: each value is one at least.
+        return None
+    written: set[str] = set()
+    for index, value in enumerate(values):
+        text = write_value(value)
+        if text in written:
+            return _matrix_finding((*path, index), f"{key} has {show(value)} twice")
+        written.add(text)
     return None
 
 
