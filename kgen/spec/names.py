@@ -3,9 +3,10 @@
 import dataclasses
 import keyword
 import re
-import sys
 import unicodedata
 from collections.abc import Iterator
+
+from kgen.spec.standard_library import STANDARD_LIBRARY
 
 MAX_LENGTH = 100
 
@@ -15,30 +16,22 @@ _ALLOWED = (
 )
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-# A module of one of these names, on the same path, is imported instead of the real one.
-_IMPORTED = frozenset(
-    {
-        "_pytest",
-        "absl",
-        "iniconfig",
-        "jax",
-        "jax_plugins",
-        "jaxlib",
-        "kgen",
-        "ml_dtypes",
-        "numpy",
-        "nvidia",
-        "opt_einsum",
-        "packaging",
-        "pluggy",
-        "pygments",
-        "pytest",
-        "scipy",
-        "sitecustomize",
-        "triton",
-        "usercustomize",
-    }
-)
+# A module of one of these names, on the same path, is imported instead of the real one:
+# by what the module imports, by pytest and its plugins, or by Python itself. Some are
+# only tried: that they are missing must not let a kernel take their place.
+_IMPORTED = """
+    absl jax jax_cuda12_plugin jax_cuda13_plugin jax_plugins jaxlib kgen libtpu
+    ml_dtypes numpy nvidia opt_einsum scipy triton
+    IPython cffi charset_normalizer cloudpickle colorama cupy etils filelock flatbuffers
+    google kubernetes matplotlib mlir mpi4py mpmath numba pandas platformdirs
+    portpicker psutil requests rich setuptools sympy tensorflow tensorstore theano
+    threadpoolctl torch uarray web_pdb xprof yaml zstandard
+    _hypothesis_ftz_detector _hypothesis_globals _hypothesis_pytestplugin _pytest
+    argcomplete attr attrs exceptiongroup execnet hypothesis iniconfig
+    packaging pexpect pkg_resources pluggy py pygments pytest pytest_timeout
+    setproctitle sortedcontainers tomli twisted typing_extensions xdist zope
+    sitecustomize usercustomize
+    """
 # Names that the generated files give to something else.
 _TAKEN = frozenset({"jnp", "lax", "matmul", "module", "np", "pl", "plgpu", "reference"})
 _WINDOWS_DEVICES = frozenset(
@@ -91,9 +84,9 @@ def _reasons(name: str) -> Iterator[str]:
         yield "is a keyword of Python"
     if name.startswith("__") and name.endswith("__"):
         yield "is a name that Python reserves"
-    if name in sys.stdlib_module_names:
+    if name in STANDARD_LIBRARY:
         yield "would shadow a module of Python's standard library"
-    if name in _IMPORTED:
+    if name in _IMPORTED.split():
         yield "would shadow a module that the kernel needs"
     if name in _TAKEN:
         yield "is a name that the generated files use otherwise"

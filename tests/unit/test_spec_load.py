@@ -232,7 +232,7 @@ def test_directory_for_a_file(tmp_path, monkeypatch):
 def test_what_is_no_regular_file_is_not_opened(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe.toml")
-    for path in find_specs([Path()]) + (Path("/dev/zero"),):
+    for path in (*find_specs([Path()]), Path("/dev/zero")):
         with pytest.raises(FileError, match=f"^{path}: not a regular file$"):
             load_file(path)
 

@@ -1,14 +1,18 @@
 """Which names a kernel may have."""
 
+import ast
+import importlib.util
 import keyword
 import re
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgen.spec.names import MAX_LENGTH, NameFault, name_fault
+from kgen.spec.standard_library import STANDARD_LIBRARY
 
 
 @pytest.mark.parametrize(
@@ -78,17 +82,59 @@ def test_everything_that_generated_files_import_is_refused():
         assert name_fault(name) is not None, name
 
 
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        (
+            # Of 3.12 only, of 3.13, of 3.14, of another platform.
+            "telnetlib _pyrepl annotationlib compression winreg",
+            "would shadow a module of Python's standard library",
+        ),
+        (
+            "py xdist hypothesis zstandard etils cloudpickle execnet pytest_timeout"
+            " typing_extensions torch",
+            "would shadow a module that the kernel needs",
+        ),
+    ],
+)
+def test_names_are_refused_whatever_is_installed_here(names, reason):
+    for name in names.split():
+        fault = name_fault(name)
+        assert fault is not None, name
+        assert fault.reason == reason, name
+
+
+def test_this_python_has_no_module_beyond_those_refused():
+    assert sys.stdlib_module_names - STANDARD_LIBRARY == set()
+
+
+@pytest.mark.parametrize("package", ["jax", "_pytest", "xdist", "pluggy"])
+def test_what_libraries_import_is_refused(package):
+    spec = importlib.util.find_spec(package)
+    if spec is None:
+        pytest.skip(f"{package} is not installed")
+    found = set()
+    for path in Path(spec.origin).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                found.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found.add(node.module)
+    tops = {name.partition(".")[0] for name in found}
+    assert [name for name in sorted(tops) if name_fault(name) is None] == []
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     st.text(max_size=110)
     | st.sampled_from([*keyword.kwlist, *keyword.softkwlist])
-    | st.sampled_from(sorted(sys.stdlib_module_names))
+    | st.sampled_from(sorted(STANDARD_LIBRARY))
 )
 def test_accepted_names_are_identifiers_and_suggestions_are_accepted(name):
     fault = name_fault(name)
     if fault is None:
         assert re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", name)
         assert not keyword.iskeyword(name)
-        assert name not in sys.stdlib_module_names
+        assert name not in STANDARD_LIBRARY
     elif fault.suggestion is not None:
         assert name_fault(fault.suggestion) is None
