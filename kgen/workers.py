@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kgen.errors import ExitCode, KgenError
+from kgen.processes import die_with_parent
 
 # Yields the futures in their order, each when it is done; may show progress meanwhile.
 type Track = Callable[[Sequence[Future[Any]], str], Iterable[Future[Any]]]
@@ -42,18 +43,21 @@ def in_processes[Item, Result](
     Args:
       function: A function of a module; it may be called in another process.
       items: Its arguments.
-      jobs: Processes; with 1, or where JAX is loaded, everything happens in this one.
+      jobs: Processes; with 1, or in a process with threads, everything happens in this
+        one.
       track: Waits for the results.
       doing: What `function` does, such as "rendering".
 
     Raises:
       WorkerError: a process has died.
     """
-    # JAX runs threads, and a process with threads must not fork.
-    here = len(items) if jobs == 1 or "jax" in sys.modules else 1
-    for item in items[:here]:
+    first, rest = items[:1], items[1:]
+    for item in first:
         yield function(item)
-    if not items[here:]:
+    if jobs == 1 or not _may_fork():
+        yield from map(function, rest)
+        return
+    if not rest:
         return
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
@@ -61,12 +65,13 @@ def in_processes[Item, Result](
 
     before = _children()
     pool = ProcessPoolExecutor(
-        min(jobs, len(items) - 1),
+        min(jobs, len(rest)),
         multiprocessing.get_context("fork"),
-        initializer=_leave_signals_to_the_parent,
+        initializer=_begin,
+        initargs=(os.getpid(),),
     )
     try:
-        futures = [pool.submit(function, item) for item in items[here:]]
+        futures = [pool.submit(function, item) for item in rest]
         for future in track(futures, doing):
             yield future.result()
     except BrokenProcessPool:
@@ -115,7 +120,15 @@ def in_threads[Item, Result](
             ending.join(0.02)
 
 
-def _leave_signals_to_the_parent() -> None:
+def _may_fork() -> bool:
+    """Whether no thread but this one runs: a lock that it held would stay locked."""
+    # Of the system, not of Python: libraries have threads of their own.
+    threads = len(list(Path("/proc/self/task").iterdir()))
+    return threads == 1 and "jax" not in sys.modules  # JAX warns of every fork.
+
+
+def _begin(parent: int) -> None:
+    die_with_parent(parent)
     # A terminal sends ctrl-C to every process; the parent decides what becomes of it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

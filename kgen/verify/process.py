@@ -1,8 +1,8 @@
 """Runs the worker process and makes a verdict of whatever becomes of it.
 
 The worker may hang, be killed or be aborted. Each is a failed level, told with what the
-worker was doing; and whatever happens, also to this process, no process and no file is
-left behind.
+worker was doing; and whatever happens, also to this process, no process is left behind.
+No file is either, but for those of a killed run, which a later one removes.
 """
 
 import contextlib
@@ -14,7 +14,6 @@ import signal
 import site
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -29,6 +28,7 @@ from kgen.verify.request import (
     Request,
     Verdict,
 )
+from kgen.verify.scratch import private_directory
 
 KEPT_VARIABLES = (
     "HOME",
@@ -59,14 +59,13 @@ def run(request: Request, levels: Sequence[str], timeout: float) -> Verdict:
     """
     report = _Report(levels=(IMPORT, *levels), timeout=timeout)
     try:
-        with tempfile.TemporaryDirectory(
-            prefix="kgen-verify-", ignore_cleanup_errors=True
-        ) as directory:
+        with private_directory() as directory:
             job = {
                 "request": request.to_json(),
                 "levels": list(levels),
                 "directory": directory,
                 "timeout": timeout,
+                "parent": os.getpid(),
             }
             with _worker(job, directory) as worker:
                 report.listen(worker)

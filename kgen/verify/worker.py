@@ -16,7 +16,6 @@ import gc
 import importlib.util
 import json
 import os
-import signal
 import sys
 import threading
 import time
@@ -25,6 +24,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any, BinaryIO
 
+from kgen.processes import die_with_parent
 from kgen.verify.explain import LevelError, describe_line, explain
 from kgen.verify.request import (
     FAILED,
@@ -35,8 +35,6 @@ from kgen.verify.request import (
     SIMULATE,
     Request,
 )
-
-PR_SET_PDEATHSIG = 1
 
 
 class Events:
@@ -205,22 +203,12 @@ def _read_job() -> dict[str, Any]:
     return job
 
 
-def _die_with_parent() -> None:
-    """Has the kernel end this process when its parent is killed (Linux).
-
-    If the parent is gone already, the first event finds nobody to read it.
-    """
-    import ctypes
-
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-
-
 def main() -> None:
     """Runs the job on stdin."""
     events = _take_stdout()
-    _die_with_parent()
-    Worker(_read_job(), events).run()
+    job = _read_job()
+    die_with_parent(job["parent"])
+    Worker(job, events).run()
     # JAX's threads and the module's own must not hold up the end.
     os._exit(0)
 

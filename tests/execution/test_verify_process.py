@@ -15,6 +15,7 @@ import pytest
 from verify_requests import request
 
 from kgen.verify import process, verify
+from kgen.verify.scratch import private_directory, remove_left_behind
 
 ROOT = Path(process.__file__).parents[2]
 FOREVER = "while True:\n    pass\n"
@@ -314,6 +315,46 @@ def test_the_worker_dies_with_a_killed_parent(scratch):
     verifying.wait()
     verifying.stderr.close()
     wait_until(lambda: not marked_processes(scratch))
-    # Nobody is left to remove the directory.
-    for directory in scratch.glob("kgen-verify-*"):
-        subprocess.run(["rm", "-r", directory], check=True)
+    # Nobody is left to remove the directory; a later run does, when it is old.
+    (directory,) = scratch.glob("kgen-verify-*")
+    run_later()
+    assert directory.exists()
+    make_old(directory)
+    run_later()
+    assert not directory.exists()
+
+
+def test_old_directories_are_kept_where_they_are_no_rests(scratch):
+    with private_directory() as mine:
+        make_old(Path(mine))
+        for name in ("kgen-verify-link", "kgen-verify-file", "other"):
+            (scratch / name).mkdir()
+        (scratch / "kgen-verify-link").rmdir()
+        (scratch / "kgen-verify-link").symlink_to(scratch / "other")
+        (scratch / "kgen-verify-file").rmdir()
+        (scratch / "kgen-verify-file").write_text("x")
+        for path in scratch.iterdir():
+            make_old(path)
+        code = (
+            "from kgen.verify.scratch import remove_left_behind\n"
+            f"remove_left_behind({str(scratch)!r})\n"
+        )
+        subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+        assert Path(mine).exists()  # Its run goes on.
+        left = sorted(path.name for path in scratch.iterdir())
+        assert left == [
+            *sorted((Path(mine).name, "kgen-verify-file", "kgen-verify-link")),
+            "other",
+        ]
+    for name in ("kgen-verify-link", "kgen-verify-file"):
+        (scratch / name).unlink()
+
+
+def run_later():
+    remove_left_behind.cache_clear()
+    with private_directory():
+        pass
+
+
+def make_old(path):
+    os.utime(path, (0, 0), follow_symlinks=False)

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import Future
 from pathlib import Path
@@ -18,7 +19,7 @@ from kgen.errors import ExitCode, FileError, SpecError
 from kgen.pipeline import Options, plan_all
 from kgen.report import Report
 from kgen.verify.request import LevelResult, Verdict
-from kgen.workers import in_threads
+from kgen.workers import in_processes, in_threads
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -79,7 +80,7 @@ def test_the_request_is_made_of_the_plan(here):
     ]
 
 
-# In a process of its own: where JAX is loaded, as it may be here, nothing is forked.
+# In a process of its own: where threads run, as they may here, nothing is forked.
 WORKER_THAT_DIES = """
 import os
 from pathlib import Path
@@ -119,6 +120,102 @@ def test_a_worker_that_dies(here):
         "  hint: do less at once with -j\n",
         "",
     )
+
+
+def test_rendering_uses_the_processes_that_it_is_given(here):
+    for name in ("a", "b", "c", "d"):
+        spec(here, name)
+    code = (
+        "import os, sys\n"
+        "from kgen.emit import render as stage\n"
+        "real = stage.render\n"
+        "def render(plan, **options):\n"
+        "    with open('pids', 'a') as file:\n"
+        "        file.write(f'{os.getpid()}\\n')\n"
+        "    return real(plan, **options)\n"
+        "stage.render = render\n"
+        "from kgen.cli import main\n"
+        "main()\n"
+    )
+    counts, trees = [], []
+    for jobs in ("1", "3"):
+        arguments = ("render", ".", "--no-verify", "-j", jobs, "--out", f"out{jobs}")
+        # A fork beside threads is a warning of Python.
+        subprocess.run(
+            [sys.executable, "-W", "error", "-c", code, *arguments],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            check=True,
+        )
+        counts.append(len(set(Path("pids").read_text().split())))
+        Path("pids").unlink()
+        trees.append(
+            {path.name: path.read_bytes() for path in Path(f"out{jobs}").rglob("*.py")}
+        )
+    # The first spec is rendered by the process itself; a quick worker may take all.
+    assert (counts[0], counts[1] > 1) == (1, True)
+    assert trees[0] == trees[1]
+    assert len(trees[0]) == 8
+
+
+def test_beside_threads_nothing_is_forked(monkeypatch):
+    monkeypatch.delitem(sys.modules, "jax", raising=False)
+    go_on = threading.Event()
+    thread = threading.Thread(target=go_on.wait)
+    thread.start()
+    try:
+        pids = list(
+            in_processes(
+                _pid, range(4), jobs=2, track=Report().track, doing="rendering"
+            )
+        )
+    finally:
+        go_on.set()
+        thread.join()
+    assert pids == [os.getpid()] * 4
+
+
+def _pid(_):
+    return os.getpid()
+
+
+# Of the processes, only the first item of all comes to an end.
+ENDLESS = """
+import os, time
+from pathlib import Path
+from kgen.workers import in_processes
+
+def wait(item):
+    if item:
+        Path(f"pid{os.getpid()}").touch()
+        time.sleep(1000)
+
+list(in_processes(wait, range(9), jobs=3, track=lambda all, _: all, doing="waiting"))
+"""
+
+
+def test_the_processes_of_a_killed_run_end_too(here):
+    run = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS], env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    deadline = time.monotonic() + 30
+    while len(files := list(Path().glob("pid*"))) < 3 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    run.kill()
+    run.wait()
+    pids = [int(file.name.removeprefix("pid")) for file in files]
+    while (left := list(filter(running, pids))) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert (len(pids), left) == (3, [])
+
+
+def running(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"  # A zombie only waits to be counted.
 
 
 def test_an_early_end_kills_the_processes_started_since():
