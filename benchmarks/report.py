@@ -79,6 +79,32 @@ the plain schedules, one tile per CTA.
 """
 
 
+def limits(result):
+    head = ("compute warpgroups", "tile m x n", "accumulator", "outcome")
+    rows = [
+        (
+            kernel["compute_wgs"] or "not warp-specialised",
+            f"{kernel['m']} x {kernel['n']}",
+            kernel["accumulator"],
+            (
+                f"{kernel['spilled_bytes']} bytes spilled"
+                if kernel["compiled"]
+                else f"ptxas: {kernel['error']}"
+            ),
+        )
+        for kernel in result["kernels"]
+    ]
+    return f"""## Where accumulators stop fitting
+
+`register_limits.py` compiled and ran kernels on both sides of the border on one
+{result["machine"]["device"]}; [results/register_limits.json](results/register_limits.json).
+Rules KG402 and KG405 draw the same border, as a test checks. The accumulator is told in
+registers per thread.
+
+{table(head, rows)}
+"""
+
+
 def speed(result):
     machine, limits = result["machine"], result["limits"]
     rows = []
@@ -105,6 +131,7 @@ def page():
 Written by `python benchmarks/report.py` from the files in [results/](results).
 
 {proof(load("gpu_proof.json"))}
+{limits(load("register_limits.json"))}
 {speed(load("speed.json"))}"""
 
 

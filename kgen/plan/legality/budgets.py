@@ -3,7 +3,12 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kgen.plan.budget import WARPGROUP_THREADS, compute_registers
+from kgen.plan.budget import (
+    WARPGROUP_THREADS,
+    compute_registers,
+    launch_registers,
+    wgmma_registers,
+)
 from kgen.plan.legality.base import Finding, rule
 
 if TYPE_CHECKING:
@@ -51,8 +56,10 @@ def _fits(candidate: "Candidate", stages: int) -> bool:
     "KG402",
     title="The accumulator fits in registers",
     reason="A float32 accumulator of m x n takes m * n / 128 registers of each thread "
-    "of a warpgroup. What does not fit is spilled to memory in the innermost loop.",
-    source="CUDA C++ Programming Guide: 255 registers per thread, 65,536 per SM",
+    "of a warpgroup. What does not fit is spilled to memory in the innermost loop, or "
+    "not compiled at all.",
+    source="CUDA C++ Programming Guide: 255 registers per thread, 65,536 per SM; the "
+    "border was measured on one NVIDIA H200, see benchmarks/register_limits.py",
     bad="[tile]\nm = 256\nn = 128",
     good="[tile]\nm = 128\nn = 128",
 )
@@ -74,7 +81,9 @@ def _smaller_tile(candidate: "Candidate") -> str:
     """Returns what would make the accumulator fit."""
     registers, parts = candidate.registers, candidate.num_compute_wgs
     room = (registers.compute_limit - registers.other) * WARPGROUP_THREADS
-    step = (candidate.b_layout.swizzle or 1) // candidate.itemsize
+    step = 8
+    if candidate.layout == "nn" and candidate.b_layout.swizzle is not None:
+        step = candidate.b_layout.swizzle // candidate.itemsize
     columns = room // candidate.wg_m // step * step
     columns *= parts if candidate.split == "n" else 1
     hints = [f"tile.n = {columns} fits"] if columns else ["make tile.m smaller"]
@@ -127,4 +136,35 @@ def register_shares(candidate: "Candidate") -> Iterator[Finding]:
             f"memory_registers = {count} leaves {share} for each of {wgs} compute "
             "warpgroups",
             f"at most {even // REGISTER_STEP * REGISTER_STEP}",
+        )
+
+
+@rule(
+    "KG405",
+    title="One wgmma fits in the registers that a CTA starts with",
+    reason="ptxas compiles for the registers that the kernel is launched with, 128 with "
+    "three compute warpgroups and 168 with two; setmaxnreg comes later. An instruction "
+    "that does not fit is not compiled, which no check on a CPU would see.",
+    source="ptxas, error C7602; measured on one NVIDIA H200, see "
+    "benchmarks/register_limits.py",
+    bad='[kernel]\nlayout = "nt"\n[tile]\nm = 192\nn = 208\n'
+    "[schedule]\nwarp_specialized = true\nnum_compute_wgs = 3",
+    good='[kernel]\nlayout = "nt"\n[tile]\nm = 192\nn = 200\n'
+    "[schedule]\nwarp_specialized = true\nnum_compute_wgs = 3",
+)
+def one_wgmma(candidate: "Candidate") -> Iterator[Finding]:
+    if candidate.memory_registers is None:
+        return
+    available = launch_registers(candidate.arch, candidate.num_compute_wgs)
+    needed = wgmma_registers(candidate.wg_n)
+    if needed > available:
+        columns = candidate.wg_n - 2 * (needed - available)
+        parts = candidate.num_compute_wgs if candidate.split == "n" else 1
+        yield Finding(
+            "tile.n",
+            f"one wgmma of {candidate.wg_n} columns takes {needed} registers per "
+            "thread, more than the CTA starts with",
+            f"at most {available} registers",
+            f"tile.n = {columns // 8 * 8 * parts} fits",
+            ("tile.n",),
         )

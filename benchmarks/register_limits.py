@@ -1,0 +1,142 @@
+"""Finds the accumulators that fit in registers: where the border of rule KG402 lies.
+
+    python benchmarks/register_limits.py --render DIR
+    python benchmarks/register_limits.py --run DIR --out results/register_limits.json
+
+The first renders kernels on both sides of the border, with the rule left out; it needs
+kgen. The second compiles and runs them on a GPU, each in a process of its own; it needs
+jax and numpy. A kernel is fine if it compiles, spills nothing and is right.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+# Compute warpgroups (0: not warp-specialised), rows and columns of the CTA's tile.
+TILES = [
+    (0, 128, 216),
+    (0, 128, 224),
+    (0, 128, 232),
+    (1, 128, 216),
+    (1, 128, 224),
+    (1, 128, 232),
+    (2, 256, 192),
+    (2, 256, 200),
+    (2, 256, 208),
+    (3, 192, 184),
+    (3, 192, 192),
+    (3, 192, 200),
+    (3, 192, 208),
+    (3, 384, 88),
+    (3, 384, 96),
+    (3, 384, 104),
+    (3, 384, 120),
+]
+
+
+def render_all(directory):
+    import tempfile
+
+    from kgen.emit.render import render
+    from kgen.plan import matmul
+    from kgen.plan.legality.base import CHECKS
+    from kgen.spec.load import load_file
+
+    directory.mkdir(parents=True, exist_ok=True)
+    for wgs, m, n in TILES:
+        name = f"wgs{wgs}_{m}x{n}"
+        text = (
+            f'[kernel]\nname = "{name}"\nop = "matmul"\nlayout = "nt"\n'
+            f"[tile]\nm = {m}\nn = {n}\n[pipeline]\nmax_concurrent_steps = 2\n"
+        )
+        if wgs:
+            text += f"[schedule]\nwarp_specialized = true\nnum_compute_wgs = {wgs}\n"
+        with tempfile.TemporaryDirectory() as scratch:
+            path = Path(scratch) / f"{name}.toml"
+            path.write_text(text)
+            (spec,) = load_file(path)
+        candidate = matmul.resolve(spec)
+        broken = {code for code, check in CHECKS.items() if list(check(candidate))}
+        assert broken <= {"KG402"}, (name, broken)
+        source = render(matmul.finish(candidate), verified=False).source
+        (directory / f"{name}.py").write_text(source)
+
+
+def run_one(directory, name):
+    """Prints whether the product of small integers is right, as the last line."""
+    import jax.numpy as jnp
+    import numpy as np
+
+    sys.path.insert(0, str(directory))
+    module = importlib.import_module(name)
+    m, n, k = 3 * module.TILE_M, 2 * module.TILE_N, 5 * module.TILE_K
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-3, 4, (m, k)), rng.integers(-3, 4, (n, k))
+    result = module.matmul(jnp.asarray(a, module.DTYPE), jnp.asarray(b, module.DTYPE))
+    expected = jnp.asarray(a @ b.T, jnp.float32).astype(result.dtype)
+    print(json.dumps(bool((result == expected).all())))
+
+
+def outcome_of(directory, name):
+    from gpu_proof import ptxas
+
+    done = subprocess.run(
+        [sys.executable, __file__, "--run", str(directory), "--module", name],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "MOSAIC_GPU_DUMP_PTXAS": "1"},
+        check=False,
+    )
+    told = done.stdout + done.stderr
+    if done.returncode:
+        fatal = re.search(r"ptxas fatal *: (.*)", told)
+        lines = done.stderr.strip().splitlines()
+        return {"compiled": False, "error": fatal[1] if fatal else lines[-1]}
+    found = ptxas(told)
+    right = json.loads(done.stdout.strip().splitlines()[-1])
+    return {
+        "compiled": True,
+        "right": right,
+        "registers": found["registers"],
+        "spilled_bytes": found["spilled_bytes"],
+    }
+
+
+def run_all(directory, out):
+    from gpu_proof import machine
+
+    result = {"machine": machine(), "kernels": []}
+    for wgs, m, n in TILES:
+        outcome = outcome_of(directory, f"wgs{wgs}_{m}x{n}")
+        accumulator = m * n // max(wgs, 1) // 128
+        row = {"compute_wgs": wgs, "m": m, "n": n, "accumulator": accumulator}
+        result["kernels"].append({**row, **outcome})
+        print(result["kernels"][-1], flush=True)
+        out.write_text(json.dumps(result, indent=2) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--render", type=Path, metavar="DIR")
+    parser.add_argument("--run", type=Path, metavar="DIR")
+    parser.add_argument("--module", help="run this module in this process")
+    parser.add_argument("--out", type=Path, default=Path("register_limits.json"))
+    options = parser.parse_args()
+    if options.render:
+        render_all(options.render)
+    if options.module:
+        run_one(options.run, options.module)
+    elif options.run:
+        run_all(options.run, options.out)
+
+
+if __name__ == "__main__":
+    main()
