@@ -1,8 +1,11 @@
-"""What every process that kgen starts does first."""
+"""Processes and signals: how they end, and what must not be cut short."""
 
 import contextlib
 import os
 import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
 
 PR_SET_PDEATHSIG = 1
 
@@ -19,3 +22,25 @@ def die_with_parent(parent: int) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
+
+
+@contextlib.contextmanager
+def signals_held() -> Iterator[None]:
+    """Lets SIGINT and SIGTERM wait until the block ends."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Only the main thread gets signals.
+        return
+    pending: list[int] = []
+
+    def hold(number: int, _frame: FrameType | None) -> None:
+        pending.append(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    handlers = [signal.signal(number, hold) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, handlers, strict=True):
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        for held in dict.fromkeys(pending):
+            signal.raise_signal(held)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kgen.errors import ExitCode, KgenError
-from kgen.processes import die_with_parent
+from kgen.processes import die_with_parent, signals_held
 
 # Yields the futures in their order, each when it is done; may show progress meanwhile.
 type Track = Callable[[Sequence[Future[Any]], str], Iterable[Future[Any]]]
@@ -71,7 +71,9 @@ def in_processes[Item, Result](
         initargs=(os.getpid(),),
     )
     try:
-        futures = [pool.submit(function, item) for item in rest]
+        # A process that has just begun is not ready for a signal.
+        with signals_held():
+            futures = [pool.submit(function, item) for item in rest]
         for future in track(futures, doing):
             yield future.result()
     except BrokenProcessPool:
@@ -106,8 +108,10 @@ def in_threads[Item, Result](
     before = _children()
     pool = ThreadPoolExecutor(jobs)
     try:
-        # Within the block: a signal may come as soon as the first thread runs.
-        futures = [pool.submit(function, item) for item in items]
+        # Within the block: a signal may have come as soon as the first thread ran. The
+        # pool knows of its threads only when all are started.
+        with signals_held():
+            futures = [pool.submit(function, item) for item in items]
         for future in track(futures, doing):
             yield future.result()
     finally:

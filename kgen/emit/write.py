@@ -12,15 +12,13 @@ import errno
 import fcntl
 import os
 import secrets
-import signal
 import stat
-import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import FrameType
 
 from kgen.emit import provenance
 from kgen.errors import FileError
+from kgen.processes import signals_held
 
 TEMPORARY = r"\.kgen-[0-9a-f]{16}"
 
@@ -153,7 +151,7 @@ def write(outputs: Sequence[Output], *, force: bool = False) -> tuple[Target, ..
         ):
             stack.enter_context(_locked(directory))
         # From here on ctrl-C waits the few milliseconds until all is in place.
-        stack.enter_context(_signals_held())
+        stack.enter_context(signals_held())
         targets = tuple(inspect(output) for output in outputs)
         if not force and not all(target.state.owned for target in targets):
             raise NotOwnedError.of(targets)
@@ -276,25 +274,3 @@ def _locked(directory: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)  # Which also unlocks.
-
-
-@contextlib.contextmanager
-def _signals_held() -> Iterator[None]:
-    """Lets SIGINT and SIGTERM wait until the block ends."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # Only the main thread gets signals.
-        return
-    pending: list[int] = []
-
-    def hold(number: int, _frame: FrameType | None) -> None:
-        pending.append(number)
-
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    handlers = [signal.signal(number, hold) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, handlers, strict=True):
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        for held in dict.fromkeys(pending):
-            signal.raise_signal(held)

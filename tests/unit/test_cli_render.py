@@ -607,6 +607,25 @@ class TestProcesses:
             os.kill(int(child.read_text()), 0)
         assert tree() == before
 
+    def test_ctrl_c_while_threads_are_started(self, here):
+        code = (
+            "import os, pathlib, signal, threading, time\n"
+            "real = threading.Thread.start\n"
+            "def start(thread):\n"
+            "    real(thread)\n"
+            "    if 'Pool' in thread.name:\n"
+            "        while not pathlib.Path('child').exists(): time.sleep(0.01)\n"
+            "        os.kill(os.getpid(), signal.SIGINT)\n"
+            "threading.Thread.start = start\n"
+        )
+        run = start("render", "-j", 1, code=HANGS + code)
+        try:
+            assert end(run) == (130, "", "interrupted\n")
+        finally:
+            run.kill()
+            with pytest.raises(ProcessLookupError):
+                os.kill(int(Path("child").read_text()), signal.SIGKILL)
+
     def test_a_reader_that_goes_away(self, here):
         run = start("render", "--no-verify", "--diff")
         run.stdout.close()
