@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from kgen.errors import ExitCode, KgenError, VerificationError
+from kgen.streams import tell
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -194,7 +195,7 @@ class Report:
 
     def _print(self, text: str) -> None:
         if self._bar is None:
-            click.echo(text, err=True, color=True)
+            tell(text)
             return
         from rich.text import Text
 

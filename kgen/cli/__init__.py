@@ -15,7 +15,19 @@ if sys.version_info < (3, 12):  # noqa: UP036
     )
     sys.exit(2)
 
-import contextlib
+# The core of the module `signal`, which itself takes long to import.
+import _signal  # type: ignore[import-not-found]
+
+# While the imports below run, ctrl-C is a silent end and no traceback.
+try:
+    if _INTERRUPTIBLE := (
+        _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
+    ):
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+except ValueError:  # Not in the main thread.
+    _INTERRUPTIBLE = False
+
+import errno
 import importlib
 import os
 import signal
@@ -25,7 +37,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kgen import __version__
+from kgen import __version__, streams
 from kgen.errors import ExitCode, KgenError, SpecError
 
 if TYPE_CHECKING:
@@ -54,7 +66,7 @@ Exit codes:
   2    usage: the command line is wrong
   3    a spec is invalid; nothing was written
   4    verification failed
-  5    a file could not be read or written
+  5    a file or the output could not be read or written
   70   a fault of kgen; KGEN_DEBUG=1 shows where
   130  interrupted, 141 the reader of the output went away, 143 terminated
 """
@@ -62,6 +74,19 @@ Exit codes:
 
 class Commands(click.Group):
     """A group that imports a command when it is asked for, and reports every error."""
+
+    def make_context(
+        self,
+        info_name: "str | None",
+        args: "list[str]",
+        parent: "click.Context | None" = None,
+        **extra: Any,
+    ) -> click.Context:
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except OSError as error:
+            # Of --help. Left to click, it would end with 1.
+            raise click.exceptions.Exit(report_error(error)) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*COMMANDS]  # `list` is a submodule here, once it is imported.
@@ -136,12 +161,61 @@ def cli() -> None:
     """
 
 
+class _Interrupts:
+    """Turns ctrl-C into KeyboardInterrupt, as Python does, and knows that it came.
+
+    An import, a callback or a destructor may swallow the exception, or make another one
+    of it.
+    """
+
+    came = False
+
+    def install(self) -> None:
+        if _INTERRUPTIBLE:
+            signal.signal(signal.SIGINT, self._raise)
+            sys.unraisablehook = self._tell_swallowed
+
+    def end(self) -> None:
+        """Leaves what follows, Python's own end, to be ended without a traceback."""
+        if _INTERRUPTIBLE:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    def _raise(self, _number: int, _frame: object) -> None:
+        self.came = True
+        raise KeyboardInterrupt
+
+    def _tell_swallowed(self, unraisable: "sys.UnraisableHookArgs") -> None:
+        if not isinstance(unraisable.exc_value, KeyboardInterrupt):
+            sys.__unraisablehook__(unraisable)
+
+
+_interrupts = _Interrupts()
+
+
 def main() -> None:
     """Runs the command line; ends the process with one of `EXIT_CODES`."""
     try:
-        cli(prog_name="kgen")
-    except Exception as error:  # Of the help or the completion: not in a command.
-        sys.exit(report_error(error))
+        _interrupts.install()
+        streams.open_closed()
+        code = _run()
+    except KeyboardInterrupt:  # Once more, while the first was told.
+        code = INTERRUPTED
+    _interrupts.end()
+    sys.exit(INTERRUPTED if _interrupts.came else code)
+
+
+def _run() -> int:
+    """Runs the command line and returns the exit code."""
+    try:
+        return cli.main(prog_name="kgen", standalone_mode=False) or ExitCode.OK
+    except click.ClickException as error:
+        with streams.losing_messages():
+            error.show()
+        return error.exit_code
+    except click.Abort:
+        return report_error(KeyboardInterrupt())
+    except (Exception, KeyboardInterrupt) as error:
+        return report_error(error)  # Of the completion: not in a command.
 
 
 def report_error(error: BaseException) -> int:
@@ -151,10 +225,10 @@ def report_error(error: BaseException) -> int:
     """
     from kgen.report import format_error
 
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, KeyboardInterrupt) or _interrupts.came:
         code, text = INTERRUPTED, "interrupted"
     elif isinstance(error, BrokenPipeError):
-        _discard_output()
+        streams.discard(sys.stdout)
         return PIPE_CLOSED
     elif isinstance(error, SpecError):
         count = len(error.problems)
@@ -162,19 +236,21 @@ def report_error(error: BaseException) -> int:
         code, text = error.exit_code, f"{error}\n{found}"
     elif isinstance(error, KgenError):
         code, text = error.exit_code, format_error(str(error))
+    elif isinstance(error, OSError):
+        streams.discard(sys.stdout)
+        code, text = ExitCode.IO, format_error(_reason(error))
     else:
-        if os.environ.get("KGEN_DEBUG"):
+        code = INTERNAL_ERROR
+        text = format_error(
+            f"kgen failed unexpectedly: {type(error).__name__}: {error}\n"
+            "  hint: please report this; KGEN_DEBUG=1 shows where it happened"
+        )
+    with streams.losing_messages():
+        if os.environ.get("KGEN_DEBUG") and not isinstance(
+            error, (KgenError, KeyboardInterrupt)
+        ):
             traceback.print_exception(error)
-        if isinstance(error, OSError):
-            _discard_output()
-            code, text = ExitCode.IO, format_error(str(error))
-        else:
-            code = INTERNAL_ERROR
-            text = format_error(
-                f"kgen failed unexpectedly: {type(error).__name__}: {error}\n"
-                "  hint: please report this; KGEN_DEBUG=1 shows where it happened"
-            )
-    click.echo(text, err=True, color=True)
+        click.echo(text, err=True, color=True)
     return int(code)
 
 
@@ -182,7 +258,11 @@ def _terminate(_number: int, _frame: object) -> None:
     raise SystemExit(TERMINATED)
 
 
-def _discard_output() -> None:
-    """Lets stdout go nowhere: what is left in its buffer cannot be written either."""
-    with contextlib.suppress(OSError, ValueError):  # Replaced by what is no file.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _reason(error: OSError) -> str:
+    if error.errno == errno.EBADF:
+        return "standard output is closed"
+    return str(error)
+
+
+if _INTERRUPTIBLE:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kgen.streams import tell
 from kgen.tables import Table, write_tables, write_text
 
 type Command = Callable[..., None]
@@ -41,4 +42,4 @@ def print_json(value: Any) -> None:
 
 def print_problems(text: str) -> None:
     """Prints what is wrong to standard error."""
-    write_text(text + "\n", sys.stderr)
+    tell(text)

@@ -61,7 +61,10 @@ def test_help_loads_no_stage_and_no_heavy_library():
         "    print('loaded', sorted(loaded | (heavy & sys.modules.keys())))\n"
     )
     _, stdout, _ = python("-c", code, "--help")
-    assert stdout.splitlines()[-1] == ("loaded ['kgen', 'kgen.cli', 'kgen.errors']")
+    assert (
+        stdout.splitlines()[-1]
+        == "loaded ['kgen', 'kgen.cli', 'kgen.errors', 'kgen.streams']"
+    )
 
 
 def test_help_names_every_command_and_exit_code():
