@@ -57,11 +57,14 @@ def _dotted(version: tuple[int, ...]) -> str:
 class Interpreter:
     """JAX's GPU interpreter with race detection and poisoned memory.
 
+    Args:
+      async_positions: Positions in its vector clocks for asynchronous operations.
+
     Raises:
       UnavailableError: a piece of it is missing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, async_positions: int) -> None:
         import dataclasses
         import importlib
 
@@ -76,14 +79,15 @@ class Interpreter:
             self._get_races = state.get_races
         except (ImportError, AttributeError, TypeError) as error:
             raise UnavailableError(f"{type(error).__name__}: {error}") from error
-        for name in ("detect_races", "uninitialized_memory", "out_of_bounds_reads"):
-            if name not in names:
-                raise UnavailableError(f"InterpretGPUParams has no {name}")
         options: dict[str, Any] = {
             "detect_races": True,
             "uninitialized_memory": "nan",
             "out_of_bounds_reads": "raise",
+            "num_tma_threads_per_device": async_positions,
         }
+        for name in options:
+            if name not in names:
+                raise UnavailableError(f"InterpretGPUParams has no {name}")
         if "on_race" in names:  # Since 0.12; before, races are printed.
             options["on_race"] = "warn"
         self.params = params(**options)

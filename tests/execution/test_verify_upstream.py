@@ -107,7 +107,7 @@ def test_smem_is_read_from_the_lowered_kernel(tmp_path):
 
 
 def test_memory_is_poisoned_and_races_are_not_raised():
-    params = upstream.Interpreter().params
+    params = upstream.Interpreter(7).params
     assert params.detect_races is True
     assert params.uninitialized_memory == "nan"
     assert params.out_of_bounds_reads == "raise"

@@ -1,9 +1,8 @@
 """Level `simulate`: the module runs in JAX's GPU interpreter, and its numbers are right.
 
 The interpreter runs every CTA on the CPU with the GPU's memory spaces and barriers,
-watches for data races and fills memory with NaN before it is written. It reads the
-operands of a wgmma at once and checks no race against it; that a slot is released while
-a wgmma still reads it is therefore not seen.
+watches for data races and fills memory with NaN before it is written. What it lacks is
+that a wgmma is asynchronous; `kgen.verify.simulate.wgmma` adds that.
 """
 
 import functools
@@ -19,6 +18,7 @@ from kgen.verify.floats import Array
 from kgen.verify.lower import operands
 from kgen.verify.reference import INTEGERS, KINDS, OPERATIONS, Reference
 from kgen.verify.request import Request, RequestCase
+from kgen.verify.simulate import wgmma
 from kgen.verify.simulate.races import describe_races
 
 
@@ -44,7 +44,8 @@ def run(
       LevelError: a result is wrong, there is a race, or nothing could be simulated.
     """
     try:
-        interpreter = upstream.Interpreter()
+        wgmma.install()
+        interpreter = upstream.Interpreter(wgmma.POSITIONS)
         cases = [case for case in request.cases if case.simulate]
         longest = max(cases, key=lambda case: case.k, default=None)
         for case in cases:

@@ -1,5 +1,6 @@
-"""Tells the races that JAX's interpreter reports."""
+"""Tells the races that JAX's interpreter reports, and what to do about them."""
 
+import dataclasses
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,10 +9,38 @@ from kgen.verify import upstream
 from kgen.verify.explain import describe_line
 
 MOST_RACES = 3
-# An access, as in "  read of HostAllocationKey(...)[...] from Warpgroup(...), <place>".
+# An access, as in "  read of HostAllocationKey(...)[(0, slice(...))] from Warpgroup(...),
+# <place>"; the place is empty for what JAX's own pipelines do.
 _ACCESS = re.compile(
-    r"^\s*(read|write) of .* from ([A-Za-z]+)\(.*?\), (.*)$", re.MULTILINE
+    r"^ *(?P<kind>read|write) of .*?\)(?:\[(?P<range>.*)\])? from (?P<who>[A-Za-z]+)"
+    r"\(.*?\), ?(?P<place>.*)$",
+    re.MULTILINE,
 )
+_SLOT = re.compile(r"\(\(?(\d+), slice")
+PIPELINE, WGMMA = "emit_pipeline", "plgpu.wgmma("
+STILL_READ = (
+    "the slot is loaded anew while a wgmma may still read it: raise delay_release, or"
+    " wait for the wgmma before the step ends (wgmma_wait)"
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Access:
+    """One of the two accesses of a race.
+
+    Attributes:
+      text: What it is and where, for people.
+      kind: `read` or `write`.
+      slot: Slot of the ring that it touches, if it can be told.
+      by_wgmma: Whether a wgmma makes it.
+      by_pipeline: Whether JAX's pipeline makes it.
+    """
+
+    text: str
+    kind: str
+    slot: str | None
+    by_wgmma: bool
+    by_pipeline: bool
 
 
 def describe_races(texts: Sequence[str], module: Path) -> str:
@@ -26,11 +55,40 @@ def describe_races(texts: Sequence[str], module: Path) -> str:
 
 
 def _describe(text: str, module: Path) -> str:
-    accesses = []
-    for kind, who, place in _ACCESS.findall(text):
-        line = upstream.line_in(place, module)
-        where = place if line is None else describe_line(module, line)
-        accesses.append(f"{kind} by a {who.lower()} ({where})")
+    accesses = [_access(match, module) for match in _ACCESS.finditer(text)]
     if not accesses:
         return " ".join(text.split())[:400]
-    return " against ".join(accesses)
+    told = " against ".join(access.text for access in accesses)
+    slots = {access.slot for access in accesses} - {None}
+    if len(slots) == 1:
+        told = f"on slot {slots.pop()}, {told}"
+    reads = [access for access in accesses if access.by_wgmma]
+    loads = [a for a in accesses if a.by_pipeline and a.kind == "write"]
+    return f"{told}; {STILL_READ}" if reads and loads else told
+
+
+def _access(match: re.Match[str], module: Path) -> _Access:
+    place = match["place"].strip()
+    line = upstream.line_in(place, module)
+    by_pipeline = not place
+    if by_pipeline:
+        line = _line_with(PIPELINE, module)
+        who = "the pipeline"
+    else:
+        who = f"a {match['who'].lower()}"
+    where = describe_line(module, line) if line else place or "within JAX"
+    slot = _SLOT.match(match["range"] or "")
+    return _Access(
+        text=f"{match['kind']} by {who} ({where})",
+        kind=match["kind"],
+        slot=slot[1] if slot else None,
+        by_wgmma=WGMMA in where,
+        by_pipeline=by_pipeline,
+    )
+
+
+def _line_with(text: str, module: Path) -> int | None:
+    """Returns the first line of the module's code that contains `text`."""
+    lines = module.read_text(encoding="utf-8").splitlines()
+    code = (n for n, line in enumerate(lines, 1) if f"{text}" in line and "(" in line)
+    return next(code, None)
