@@ -57,7 +57,7 @@ def test_a_slot_released_too_early_is_a_race(schedule, stages, tmp_path):
     read = line_of(made.path, "plgpu.wgmma(")
     assert f"write by the pipeline (edited.py:{load}: " in told
     assert f"against read by a warpgroup (edited.py:{read}: plgpu.wgmma(" in told
-    assert "data race: on slot 0, " in told
+    assert "data race: on slots 0, 1" in told
     assert STILL_READ in told
 
 
@@ -65,7 +65,7 @@ def test_a_slot_released_too_early_is_a_race(schedule, stages, tmp_path):
 def test_a_missing_wait_is_a_race(schedule, tmp_path):
     ring = RING.format(stages=3, delay=0, in_flight=0)
     made = edited(tmp_path, schedule, ring, ("    plgpu.wgmma_wait(0)\n", ""))
-    with pytest.raises(LevelError, match="data race: on slot 0"):
+    with pytest.raises(LevelError, match="data race: on slots 0, 1"):
         made.simulate(made.at((1, 1, 5)))
 
 
@@ -98,7 +98,7 @@ def test_the_verifier_tells_the_race(tmp_path):
     request = dataclasses.replace(made.request, source=broken)
     verdict = verify(request, cache=False)
     assert verdict.failure.level == "simulate"
-    assert "data race: on slot 0" in verdict.failure.detail
+    assert "data race: on slots 0, 1, 2, write" in verdict.failure.detail
 
 
 # In a process of its own: asynchronous wgmmas stay installed in this one.

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from made import load
 
 from kgen.errors import SpecError
 from kgen.plan import make_plan
-from made import load
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "register_limits.json"
 KERNELS = json.loads(RESULTS.read_text())["kernels"]

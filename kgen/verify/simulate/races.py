@@ -38,33 +38,44 @@ class _Access:
 
     text: str
     kind: str
-    slot: str | None
+    slot: int | None
     by_wgmma: bool
     by_pipeline: bool
 
 
 def describe_races(texts: Sequence[str], module: Path) -> str:
     """Returns the distinct races in terms of the module's lines."""
-    found = list(dict.fromkeys(_describe(text, module) for text in texts))
-    if not found:
+    slots: dict[str, set[int]] = {}
+    for text in texts:
+        told, slot = _describe(text, module)
+        slots.setdefault(told, set()).update([] if slot is None else [slot])
+    if not slots:
         return "data race; the interpreter does not say where"
+    found = [_on_slots(numbers) + told for told, numbers in slots.items()]
     more = len(found) - MOST_RACES
     if more > 0:
         found[MOST_RACES:] = [f"and {more} more"]
     return "data race: " + "; ".join(found)
 
 
-def _describe(text: str, module: Path) -> str:
+def _on_slots(numbers: set[int]) -> str:
+    if not numbers:
+        return ""
+    word = "slot" if len(numbers) == 1 else "slots"
+    return f"on {word} {', '.join(map(str, sorted(numbers)))}, "
+
+
+def _describe(text: str, module: Path) -> tuple[str, int | None]:
+    """Returns what one race is, and the slot it is on if that can be told."""
     accesses = [_access(match, module) for match in _ACCESS.finditer(text)]
     if not accesses:
-        return " ".join(text.split())[:400]
+        return " ".join(text.split())[:400], None
     told = " against ".join(access.text for access in accesses)
     slots = {access.slot for access in accesses} - {None}
-    if len(slots) == 1:
-        told = f"on slot {slots.pop()}, {told}"
+    slot = slots.pop() if len(slots) == 1 else None
     reads = [access for access in accesses if access.by_wgmma]
     loads = [a for a in accesses if a.by_pipeline and a.kind == "write"]
-    return f"{told}; {STILL_READ}" if reads and loads else told
+    return f"{told}; {STILL_READ}" if reads and loads else told, slot
 
 
 def _access(match: re.Match[str], module: Path) -> _Access:
@@ -81,7 +92,7 @@ def _access(match: re.Match[str], module: Path) -> _Access:
     return _Access(
         text=f"{match['kind']} by {who} ({where})",
         kind=match["kind"],
-        slot=slot[1] if slot else None,
+        slot=int(slot[1]) if slot else None,
         by_wgmma=WGMMA in where,
         by_pipeline=by_pipeline,
     )
@@ -90,5 +101,5 @@ def _access(match: re.Match[str], module: Path) -> _Access:
 def _line_with(text: str, module: Path) -> int | None:
     """Returns the first line of the module's code that contains `text`."""
     lines = module.read_text(encoding="utf-8").splitlines()
-    code = (n for n, line in enumerate(lines, 1) if f"{text}" in line and "(" in line)
+    code = (n for n, line in enumerate(lines, 1) if text in line and "(" in line)
     return next(code, None)
