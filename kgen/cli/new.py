@@ -20,6 +20,7 @@ def _one_of(*key: str) -> Callable[..., str | None]:
     ) -> str | None:
         # Asked of the model only when it is needed: `--help` does without it.
         from kgen.spec.keys import node_at
+        from kgen.spec.validate import likely
         from kgen.spec.wording import accepts, describe
 
         if value is None:
@@ -27,7 +28,9 @@ def _one_of(*key: str) -> Callable[..., str | None]:
         node = node_at(key)
         assert node is not None, f"{key} is a key of the spec"
         if not accepts(node, value):
-            raise click.BadParameter(f"{value!r} is not {describe(node)}.")
+            near = likely(node, value)
+            hint = f" Did you mean {near!r}?" if near else ""
+            raise click.BadParameter(f"{value!r} is not {describe(node)}.{hint}")
         return value
 
     return check

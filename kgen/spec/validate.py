@@ -190,13 +190,15 @@ def _other_value(node: Node, value: Any) -> str | None:
     meant = _reread(value)
     if meant is not None and accepts(node, meant):
         return f"write {show(meant)}"
-    if not isinstance(value, str):
-        return None
-    options = [item for option in node.get("anyOf", [node]) for item in _words(option)]
-    near = _ALIASES.get(value.lower())
-    if near not in options:
-        near = closest(value, options)
+    near = likely(node, value) if isinstance(value, str) else None
     return None if near is None else f"did you mean {show(near)}?"
+
+
+def likely(node: Node, word: str) -> str | None:
+    """Returns the value of `node` that `word` most likely means, or None."""
+    options = [item for option in node.get("anyOf", [node]) for item in _words(option)]
+    near = _ALIASES.get(word.lower())
+    return near if near in options else closest(word, options)
 
 
 def _words(node: Node) -> list[str]:

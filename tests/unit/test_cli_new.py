@@ -137,13 +137,31 @@ def test_tells_a_name_close_by(here):
     assert lines[2] == '  hint: did you mean "a_b"?'
 
 
+@pytest.mark.parametrize(
+    ("option", "word", "meant"),
+    [
+        ("--dtype", "fp16", "float16"),
+        ("--dtype", "BF16", "bfloat16"),
+        ("--dtype", "flaot32", "float32"),
+        ("--op", "gemm", "matmul"),
+        ("--op", "matmull", "matmul"),
+    ],
+)
+def test_suggests_what_was_probably_meant(here, option, word, meant):
+    outcome = kgen("new", "mine", "--op", "matmul", option, word)
+    assert outcome.exit_code == 2
+    assert outcome.stderr.rstrip().endswith(f". Did you mean '{meant}'?")
+
+
 def test_refuses_unknown_operations_and_dtypes(here):
     outcome = kgen("new", "mine", "--op", "gemm")
     assert outcome.exit_code == 2
     assert "Invalid value for '--op': 'gemm' is not \"matmul\"." in outcome.stderr
     outcome = kgen("new", "mine", "--op", "matmul", "--dtype", "int8")
     assert outcome.exit_code == 2
-    assert '\'int8\' is not "float16", "bfloat16" or "float32".' in outcome.stderr
+    assert outcome.stderr.endswith(
+        '\'int8\' is not "float16", "bfloat16" or "float32".\n'
+    )
     assert list(here.iterdir()) == []
 
 
