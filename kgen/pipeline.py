@@ -134,21 +134,6 @@ def make_text(plan: "Plan", options: Options) -> tuple[str, "Verdict | None"]:
     return module.source, job.outcome.verdict
 
 
-def find_orphans(plans: "Sequence[Plan]", out: Path) -> tuple[Path, ...]:
-    """Returns kgen's files below `out` that none of `plans` makes.
-
-    Raises:
-      FileError: a directory cannot be read.
-    """
-    from kgen.emit import tree
-
-    expected = set()
-    for plan in plans:
-        expected.add(tree.output_of_module(out, plan.name, "").path)
-        expected.add(tree.output_of_test(out, plan.name, "").path)
-    return tree.find_orphans(out, expected)
-
-
 def request_of(plan: "Plan", module: "Module") -> "Request":
     """Returns what the verifier is asked about a module."""
     from kgen.verify.request import Request, RequestCase

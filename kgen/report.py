@@ -20,6 +20,7 @@ from kgen.streams import tell
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from kgen.emit.tree import Orphan
     from kgen.emit.write import Target
     from kgen.pipeline import Outcome
     from kgen.verify.request import Verdict
@@ -92,12 +93,17 @@ class Report:
         for target in reversed(outcome.targets):
             self._found(target.state, target.path, _remark(target), required=required)
 
-    def orphaned(self, paths: Sequence[Path], *, required: bool) -> None:
+    def orphaned(self, orphans: "Sequence[Orphan]", *, required: bool) -> None:
         """Tells of kgen's files that no given spec makes; one fails if `required`."""
-        for path in paths:
-            self._found("orphaned", path, "no given spec makes it", required=required)
-        if paths:
-            self._say("  hint: delete what is no longer needed")
+        for orphan in orphans:
+            remark = "no given spec makes it"
+            if orphan.edited:
+                remark += "; it was edited since kgen wrote it"
+            self._found("orphaned", orphan.path, remark, required=required)
+        if orphans:
+            lost = any(orphan.edited for orphan in orphans)
+            edits = "; look at the edits first" if lost else ""
+            self._say(f"  hint: delete what is no longer needed{edits}")
 
     def announce(self, text: str) -> None:
         """Tells `text` unless the user wants quiet."""

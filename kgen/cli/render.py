@@ -99,8 +99,10 @@ def command(
 
     Without SPECS: those in specs/. A module is written with its test beside it, and
     only if it passed verification. Files that were edited, or that kgen did not write,
-    are not overwritten. Where a directory is given, files of kgen's that no spec
-    makes any more are told; they are never removed.
+    are not overwritten. Files that were made from one of SPECS, or from a spec that
+    was in one of these directories, and that no spec makes any more are told as
+    orphaned; they are never removed. Specs outside of a directory called specs leave
+    none, since their modules do not tell where they lie.
     """
     from kgen.pipeline import Options, plan_all
     from kgen.report import Report
@@ -123,40 +125,43 @@ def command(
         for note in notes:
             report.announce(note)
         plans = plan_all(places)
-        # A single spec says nothing about what the others make.
-        whole = any(place.is_dir() for place in places)
         if stdout:
             _print_module(plans, options, report)
         elif check or diff:
-            _compare(plans, options, report, check=check, diff=diff, whole=whole)
+            _compare(plans, places, options, report, check=check, diff=diff)
         else:
-            _make(plans, options, report, whole=whole)
+            _make(plans, places, options, report)
     ctx.exit(report.exit_code)
 
 
 def _make(
-    plans: "tuple[Plan, ...]", options: "Options", report: "Report", *, whole: bool
+    plans: "tuple[Plan, ...]",
+    places: tuple[Path, ...],
+    options: "Options",
+    report: "Report",
 ) -> None:
     from kgen import pipeline
+    from kgen.orphans import find_orphans
 
     with closing(pipeline.make(plans, options, report.track)) as outcomes:
         for outcome in outcomes:
             report.made(outcome)
-    if whole:
-        report.orphaned(pipeline.find_orphans(plans, options.out), required=False)
+    orphans = find_orphans(plans, places, options.out)
+    report.orphaned(orphans, required=False)
     report.sum_up_made()
 
 
 def _compare(
     plans: "tuple[Plan, ...]",
+    places: tuple[Path, ...],
     options: "Options",
     report: "Report",
     *,
     check: bool,
     diff: bool,
-    whole: bool,
 ) -> None:
     from kgen import pipeline
+    from kgen.orphans import find_orphans
     from kgen.report import diff as diff_of
 
     with closing(pipeline.compare(plans, options, report.track)) as outcomes:
@@ -167,8 +172,8 @@ def _compare(
                     # As bytes: a module is UTF-8, whatever the terminal's locale.
                     text = diff_of(target).encode(errors="surrogateescape")
                     click.echo(text, nl=False)
-    if whole:
-        report.orphaned(pipeline.find_orphans(plans, options.out), required=check)
+    orphans = find_orphans(plans, places, options.out)
+    report.orphaned(orphans, required=check)
     report.sum_up_compared()
 
 

@@ -1,11 +1,12 @@
 """The output directory: where files belong, and what lies there without a spec."""
 
+import dataclasses
 import errno
 import os
 import re
 import time
 from collections.abc import Collection, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from kgen.emit import provenance
 from kgen.emit.write import TEMPORARY, Output, file_error, read_text
@@ -25,15 +26,39 @@ def output_of_test(out: Path, name: str, source: str) -> Output:
     return Output(path=out / "tests" / f"test_{name}.py", text=source)
 
 
-def find_orphans(out: Path, expected: Collection[Path]) -> tuple[Path, ...]:
-    """Returns the files in `out` and `out/tests` that kgen wrote, but are not `expected`.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Orphan:
+    """A file that kgen wrote, and that no spec makes any more.
+
+    Attributes:
+      path: The file.
+      edited: Whether it was edited since.
+    """
+
+    path: Path
+    edited: bool
+
+
+def find_orphans(
+    out: Path, expected: Collection[Path], places: Collection[str]
+) -> tuple[Orphan, ...]:
+    """Returns the orphans in `out` and `out/tests`.
+
+    Args:
+      out: The output directory.
+      expected: The files that some spec makes.
+      places: Spec files and directories, as `specs/gemm` or `specs/gemm.toml`. Files
+        that were made from specs elsewhere are no orphans: nothing is known of these.
 
     Raises:
       FileError: a directory cannot be read.
     """
-    return tuple(
-        path for path in _python_files(out) if path not in expected and _is_kgens(path)
-    )
+    orphans = []
+    for path in _python_files(out):
+        found = _provenance(path) if path not in expected else None
+        if found is not None and _is_within(found.spec, places):
+            orphans.append(Orphan(path=path, edited=not found.intact))
+    return tuple(orphans)
 
 
 def remove_stale_temporaries(directory: Path) -> None:
@@ -92,9 +117,14 @@ def _python_files(out: Path) -> Iterator[Path]:
         yield from (path for path in paths if path.suffix == ".py")
 
 
-def _is_kgens(path: Path) -> bool:
+def _is_within(spec: str, places: Collection[str]) -> bool:
+    return any(PurePosixPath(spec).is_relative_to(place) for place in places)
+
+
+def _provenance(path: Path) -> provenance.Provenance | None:
+    """Returns what a file says about its making; None if kgen did not write it."""
     try:
         text = read_text(path)
     except FileError:
-        return False  # A directory, say; kgen made none that ends in .py.
-    return text is not None and provenance.read(text) is not None
+        return None  # A directory, say; kgen made none that ends in .py.
+    return None if text is None else provenance.read(text)

@@ -10,6 +10,21 @@ from kgen.spec.model import Spec
 PROJECT_MARKS = (".git", "pyproject.toml")
 
 
+def place_of(path: Path) -> str:
+    """Returns a path of a spec as its project names it: from its `specs` directory on.
+
+    The same for every checkout and whatever the current directory; of a file outside a
+    directory `specs` the name alone.
+    """
+    path = path.resolve()
+    for parent in path.parents:
+        if parent.name == "specs":
+            return path.relative_to(parent.parent).as_posix()
+        if any((parent / mark).exists() for mark in PROJECT_MARKS):
+            break
+    return path.name
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SourcedSpec:
     """One variant of a spec file.
@@ -35,18 +50,8 @@ class SourcedSpec:
 
     @property
     def place(self) -> str:
-        """The file as the project names it: from its `specs` directory on.
-
-        The same for every checkout and whatever the current directory; of a file
-        outside a directory `specs` the name alone.
-        """
-        path = Path(self.path).resolve()
-        for parent in path.parents:
-            if parent.name == "specs":
-                return path.relative_to(parent.parent).as_posix()
-            if any((parent / mark).exists() for mark in PROJECT_MARKS):
-                break
-        return path.name
+        """The file as the project names it: see `place_of`."""
+        return place_of(Path(self.path))
 
     def line_of(self, key: str) -> int | None:
         """Returns the line of `key`, or of the closest table around it."""

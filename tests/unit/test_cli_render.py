@@ -62,7 +62,7 @@ def here(tmp_path, monkeypatch, verifier):
 
 
 def add_spec(name, text="", directory="specs"):
-    Path(directory).mkdir(exist_ok=True)
+    Path(directory).mkdir(parents=True, exist_ok=True)
     path = Path(directory, f"{name}.toml")
     path.write_text(SPEC.replace("{name}", name) + text)
     return path
@@ -266,6 +266,66 @@ class TestOwnership:
         ]
         assert len(tree()) == 4
         assert len(told(kgen("render", "specs/other.toml"))[1]) == 2
+
+
+class TestOrphans:
+    """Only files from specs that the given ones would hold are orphans."""
+
+    @pytest.fixture
+    def two(self, here):
+        Path("specs/gemm.toml").unlink()
+        add_spec("a1", directory="specs/a")
+        add_spec("b1", directory="specs/b")
+        kgen("render", "--no-verify")
+
+    def check(self, *arguments):
+        return kgen("render", "--no-verify", "--check", *arguments)
+
+    @pytest.mark.parametrize(
+        "given", ["specs/a", "specs/../specs/a", "specs/a/a1.toml"]
+    )
+    def test_a_subdirectory_says_nothing_about_others(self, two, given):
+        assert told(self.check(given)) == (0, ["2 files up to date."])
+        assert len(told(kgen("render", "--no-verify", given))[1]) == 2
+
+    @pytest.mark.parametrize("given", ["specs", "specs/b", "."])
+    def test_each_directory_tells_of_its_own(self, two, given):
+        add_spec("b2", directory="specs/b")
+        Path("specs/b/b1.toml").unlink()
+        code, lines = told(self.check(given))
+        assert code == 1
+        assert "orphaned generated/b1.py (no given spec makes it)" in lines
+        assert self.check("specs/a").exit_code == 0
+
+    def test_a_spec_tells_of_its_own_old_name(self, two):
+        path = Path("specs/b/b1.toml")
+        path.write_text(path.read_text().replace("b1", "b2"))
+        for given in (path, "specs/b", "specs"):
+            code, lines = told(self.check(given))
+            assert code == 1
+            assert "orphaned generated/b1.py (no given spec makes it)" in lines
+
+    def test_specs_elsewhere_leave_none(self, here):
+        for name in ("a", "b"):
+            add_spec(f"{name}1", directory=name)
+        kgen("render", "--no-verify", "a", "b")
+        assert told(self.check("a")) == (0, ["2 files up to date."])
+        assert self.check("specs").stderr.count("orphaned") == 0
+
+    def test_an_edited_one_is_told_to_be_edited(self, two):
+        Path("specs/b/b1.toml").unlink()
+        with Path("generated/b1.py").open("a") as file:
+            file.write("# mine\n")
+        assert told(self.check()) == (
+            1,
+            [
+                "orphaned generated/b1.py "
+                "(no given spec makes it; it was edited since kgen wrote it)",
+                "orphaned generated/tests/test_b1.py (no given spec makes it)",
+                "  hint: delete what is no longer needed; look at the edits first",
+                "2 files orphaned, 2 up to date.",
+            ],
+        )
 
 
 class TestCheck:

@@ -42,15 +42,31 @@ def test_orphans_are_files_of_kgen_that_no_spec_makes(tmp_path):
     (tmp_path / "directory.py").mkdir()
     (tmp_path / "dangling.py").symlink_to("nowhere")
     expected = {tmp_path / "kept.py", tmp_path / "tests" / "test_kept.py"}
-    assert tree.find_orphans(tmp_path, expected) == (
-        tmp_path / "edited.py",
-        tmp_path / "old.py",
-        tmp_path / "tests" / "test_old.py",
-    )
+    found = tree.find_orphans(tmp_path, expected, ["specs"])
+    assert [(str(each.path.relative_to(tmp_path)), each.edited) for each in found] == [
+        ("edited.py", True),
+        ("old.py", False),
+        ("tests/test_old.py", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("places", "told"),
+    [
+        ((), False),
+        (["specs"], True),
+        (["other", "specs/gemm.toml"], True),
+        (["specs/gemm"], False),
+        (["specs/other.toml", "spec"], False),
+    ],
+)
+def test_files_of_other_specs_are_no_orphans(tmp_path, places, told):
+    (tmp_path / "gemm.py").write_text(GENERATED)
+    assert bool(tree.find_orphans(tmp_path, (), places)) == told
 
 
 def test_a_missing_directory_holds_no_orphans(tmp_path):
-    assert tree.find_orphans(tmp_path / "missing", ()) == ()
+    assert tree.find_orphans(tmp_path / "missing", (), ["specs"]) == ()
 
 
 def test_only_old_temporaries_of_kgen_are_removed(tmp_path, monkeypatch):
