@@ -33,7 +33,7 @@ def resolve(source: SourcedSpec) -> Candidate:
     wgs = (schedule.num_compute_wgs or DEFAULT_COMPUTE_WGS) if warp_specialized else 1
     split = schedule.split or "m"
     tile_k = spec.tile.k or arch.swizzles[0] // itemsize
-    wg_n = spec.tile.n // (wgs if split == "n" else 1)
+    wg_n = max(spec.tile.n // wgs, 1) if split == "n" else spec.tile.n
 
     # A is K-major; B is too with layout "nt" and N-major otherwise.
     rows = [tile_k] if spec.kernel.layout == "nt" else [tile_k, wg_n]
