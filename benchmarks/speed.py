@@ -2,8 +2,9 @@
 
     python benchmarks/speed.py --out benchmarks/results/speed.json
 
-Every figure is the median of several runs of the command in a fresh process, with
-bytecode cached as after an installation. Run it on an otherwise idle machine.
+Every command runs several times in a fresh process, with bytecode cached as after an
+installation. Run it on an otherwise idle machine: where the best is far below the median,
+something else was running.
 """
 
 import argparse
@@ -49,9 +50,11 @@ def run(*arguments, cwd, cache):
 
 
 def median(runs, *arguments, cwd, cache):
-    """Returns the median of seconds and the largest peak of memory."""
+    """Returns median and least of the seconds, and the largest peak of memory."""
     results = [run(*arguments, cwd=cwd, cache=cache) for _ in range(runs)]
-    return statistics.median(s for s, _ in results), max(mb for _, mb in results)
+    seconds = [s for s, _ in results]
+    peak = max(mb for _, mb in results)
+    return (statistics.median(seconds), min(seconds)), (peak, peak)
 
 
 def write_hundred_specs(directory):
@@ -82,7 +85,10 @@ def measure(directory):
     run("render", "--no-verify", "-q", "-j", "2", **place)
     command = ("render", "--check", "--no-verify", "-j", "2")
     figures["check_100_specs_s"], _ = median(3, *command, **place)
-    return {name: round(value, 3) for name, value in figures.items()}
+    return {
+        name: {"median": round(middle, 3), "best": round(best, 3)}
+        for name, (middle, best) in figures.items()
+    }
 
 
 def main():
@@ -106,10 +112,10 @@ def main():
         "limits": LIMITS,
     }
     for name, value in figures.items():
-        print(f"{name:28} {value:8.3f}   limit {LIMITS[name]}")
+        print(f"{name:28} {value}   limit {LIMITS[name]}")
     if options.out:
         options.out.write_text(json.dumps(result, indent=2) + "\n")
-    return 0 if all(figures[name] <= LIMITS[name] for name in LIMITS) else 1
+    return 0 if all(figures[name]["median"] <= LIMITS[name] for name in LIMITS) else 1
 
 
 if __name__ == "__main__":
