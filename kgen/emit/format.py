@@ -2,10 +2,8 @@
 
 import ast
 
+from kgen.emit.literals import LINE_LENGTH
 from kgen.errors import TemplateError
-
-LINE_LENGTH = 88
-
 
 # What the top level of a module or a test is made of, after the docstring.
 STATEMENTS = (ast.Import, ast.ImportFrom, ast.Assign, ast.FunctionDef, ast.If)

@@ -51,12 +51,12 @@ class Candidate:
     @property
     def wg_m(self) -> int:
         """Rows of one warpgroup's part of the tile."""
-        return _share(self.spec.tile.m, self.num_compute_wgs, self.split == "m")
+        return share(self.spec.tile.m, self.num_compute_wgs, self.split == "m")
 
     @property
     def wg_n(self) -> int:
         """Columns of one warpgroup's part of the tile."""
-        return _share(self.spec.tile.n, self.num_compute_wgs, self.split == "n")
+        return share(self.spec.tile.n, self.num_compute_wgs, self.split == "n")
 
     @property
     def b_tile(self) -> tuple[int, int]:
@@ -109,6 +109,6 @@ class Candidate:
         )
 
 
-def _share(size: int, parts: int, is_split: bool) -> int:
-    """Returns one part of a size; never nothing, so that rules may divide by it."""
+def share(size: int, parts: int, is_split: bool) -> int:
+    """Returns a warpgroup's part of a size; never nothing, so that rules may divide by it."""
     return max(size // parts, 1) if is_split else size

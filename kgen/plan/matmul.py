@@ -6,7 +6,7 @@ import itertools
 import math
 
 from kgen.arch import ARCHS, Arch
-from kgen.plan.candidate import Candidate
+from kgen.plan.candidate import Candidate, share
 from kgen.plan.dtypes import ITEMSIZE
 from kgen.plan.model import Case, Layout, MatmulPlan
 from kgen.spec.model import Spec, Transform, Transforms
@@ -33,7 +33,7 @@ def resolve(source: SourcedSpec) -> Candidate:
     wgs = (schedule.num_compute_wgs or DEFAULT_COMPUTE_WGS) if warp_specialized else 1
     split = schedule.split or "m"
     tile_k = spec.tile.k or arch.swizzles[0] // itemsize
-    wg_n = max(spec.tile.n // wgs, 1) if split == "n" else spec.tile.n
+    wg_n = share(spec.tile.n, wgs, split == "n")
 
     # A is K-major; B is too with layout "nt" and N-major otherwise.
     rows = [tile_k] if spec.kernel.layout == "nt" else [tile_k, wg_n]

@@ -49,7 +49,7 @@ class Kernel(Table):
     """How the kernel is written. `kernel`: its body moves the output itself.
     `pallas_call`: grid, block specs and dimension semantics describe every operand, as
     for `pl.pallas_call`, and the body sees blocks only. It runs on `plgpu.kernel`:
-    since 0.11, JAX lowers `pl.pallas_call` itself to Triton alone on a GPU."""
+    JAX 0.11.2 to 0.12 lower `pl.pallas_call` itself to Triton alone on a GPU."""
     layout: Literal["nn", "nt"] = "nn"
     """How A and B lie in memory. `nn`: A is [m, k] and B is [k, n]. `nt`: B is [n, k].
     Only 16-bit operands may be `nn`."""

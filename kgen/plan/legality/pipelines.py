@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 from kgen.plan.legality.base import Finding, rule
 
+PTX_WGMMA = "PTX ISA, wgmma.mma_async: operands are read asynchronously"
+
 if TYPE_CHECKING:
     from kgen.plan.candidate import Candidate
 
@@ -33,9 +35,8 @@ def stages(candidate: "Candidate") -> Iterator[Finding]:
     "KG502",
     title="delay_release is at least wgmma_in_flight",
     reason="A wgmma that is still in flight reads its slot. Released too early, the "
-    "slot is loaded anew under it: on an H200 an 8192 x 8192 x 8192 product with one "
-    "in flight and no delay had 32 million wrong elements, without any error.",
-    source="Measured on one NVIDIA H200",
+    "slot is loaded anew under it, and the product is wrong without any error.",
+    source=PTX_WGMMA,
     bad="[pipeline]\ndelay_release = 0\nwgmma_in_flight = 1",
     good="[pipeline]\ndelay_release = 1\nwgmma_in_flight = 1",
 )
