@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 from kgen.plan.legality.base import Finding, rule
 
-PTX_WGMMA = "PTX ISA, wgmma.mma_async: operands are read asynchronously"
-
 if TYPE_CHECKING:
     from kgen.plan.candidate import Candidate
+
+PTX_WGMMA = "PTX ISA, wgmma.mma_async: operands are read asynchronously"
 
 
 @rule(
