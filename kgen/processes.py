@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from types import FrameType
 
 PR_SET_PDEATHSIG = 1
+# What people and other programs end a process with.
+ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def die_with_parent(parent: int) -> None:
@@ -35,12 +37,26 @@ def signals_held() -> Iterator[None]:
     def hold(number: int, _frame: FrameType | None) -> None:
         pending.append(number)
 
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    handlers = [signal.signal(number, hold) for number in numbers]
+    handlers = [signal.signal(number, hold) for number in ENDING]
     try:
         yield
     finally:
-        for number, handler in zip(numbers, handlers, strict=True):
+        for number, handler in zip(ENDING, handlers, strict=True):
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         for held in dict.fromkeys(pending):
             signal.raise_signal(held)
+
+
+@contextlib.contextmanager
+def signals_blocked() -> Iterator[None]:
+    """Lets SIGINT and SIGTERM wait until the block ends, in forked processes too.
+
+    One that reaches a process forked in the block stays pending there until the process
+    unblocks it; a handler would swallow it. What is started in the block, threads too,
+    begins with these signals blocked.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kgen.errors import ExitCode, KgenError
-from kgen.processes import die_with_parent, signals_held
+from kgen.processes import ENDING, die_with_parent, signals_blocked, signals_held
 
 # Yields the futures in their order, each when it is done; may show progress meanwhile.
 type Track = Callable[[Sequence[Future[Any]], str], Iterable[Future[Any]]]
@@ -72,7 +72,7 @@ def in_processes[Item, Result](
     )
     try:
         # A process that has just begun is not ready for a signal.
-        with signals_held():
+        with signals_blocked():
             futures = [pool.submit(function, item) for item in rest]
         for future in track(futures, doing):
             yield future.result()
@@ -136,6 +136,7 @@ def _begin(parent: int) -> None:
     # A terminal sends ctrl-C to every process; the parent decides what becomes of it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
 
 
 def _children() -> set[int]:

@@ -82,12 +82,21 @@ def test_the_request_is_made_of_the_plan(here):
 
 # In a process of its own: where threads run, as they may here, nothing is forked.
 WORKER_THAT_DIES = """
-import os
+import os, time
 from pathlib import Path
-from kgen import pipeline
+from kgen import pipeline, workers
 from kgen.emit import render as stage
 from kgen.report import Report
 from kgen.workers import WorkerError
+
+# One of the two begins late: it must end even then.
+def begin_late(parent):
+    try:
+        os.close(os.open("first", os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        time.sleep(1)
+
+workers.die_with_parent = begin_late
 
 def die_of_b(plan, **options):
     return os._exit(9) if plan.name == "b" else real(plan, **options)
@@ -113,6 +122,7 @@ def test_a_worker_that_dies(here):
         capture_output=True,
         text=True,
         check=False,
+        timeout=60,
     )
     assert (done.stdout, done.stderr) == (
         "5\n"
