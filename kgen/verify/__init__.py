@@ -6,23 +6,42 @@
 This package knows nothing of specs and plans, and this process never imports JAX.
 """
 
+import dataclasses
 from collections.abc import Sequence
 
 from kgen.verify.request import (
+    FAILED,
+    GPU,
     LEVELS,
+    LOWER,
+    NOT_RUN,
+    SIMULATE,
     LevelResult,
+    OperandCase,
     Request,
     RequestCase,
     Verdict,
 )
 
-__all__ = ["LEVELS", "LevelResult", "Request", "RequestCase", "Verdict", "verify"]
+__all__ = [
+    "DEFAULT_LEVELS",
+    "LEVELS",
+    "LevelResult",
+    "OperandCase",
+    "Request",
+    "RequestCase",
+    "Verdict",
+    "verify",
+]
+
+DEFAULT_LEVELS = (LOWER, SIMULATE)
+"""What a module must pass before it is written: all that needs no GPU."""
 
 
 def verify(
     request: Request,
     *,
-    levels: Sequence[str] = LEVELS,
+    levels: Sequence[str] = DEFAULT_LEVELS,
     timeout: float = 120.0,
     cache: bool = True,
 ) -> Verdict:
@@ -32,9 +51,11 @@ def verify(
 
     Args:
       request: The module and what it is verified for.
-      levels: Any of `lower` and `simulate`; `import` always comes first.
+      levels: Any of `LEVELS`; `import` always comes first.
       timeout: Seconds that each level may take.
-      cache: Whether a passed verdict may come from the cache and is kept there.
+      cache: Whether a passed verdict may come from the cache and is kept there. None
+        is remembered of a file that is imported where it lies, since nobody knows what
+        it imports, or of a GPU.
 
     Raises:
       ValueError: a level or `timeout` is not one of the above.
@@ -47,12 +68,30 @@ def verify(
     from kgen.verify import cache as verdicts
 
     ordered = [level for level in LEVELS if level in levels]
+    cache = cache and not request.path and GPU not in ordered
     key = verdicts.key(request, ordered) if cache else ""
     if cache and (remembered := verdicts.load(key)) is not None:
         return remembered
-    from kgen.verify import process
-
-    verdict = process.run(request, ordered, timeout)
+    verdict = _run(request, ordered, timeout)
     if cache and verdict.jax_version == verdicts.installed("jax"):
         verdicts.store(key, verdict)
     return verdict
+
+
+def _run(request: Request, levels: Sequence[str], timeout: float) -> Verdict:
+    """Runs the levels; `gpu` has a process of its own, since JAX sees a GPU there."""
+    from kgen.verify import process
+
+    on_cpu = [level for level in levels if level != GPU]
+    if len(on_cpu) == len(levels):
+        return process.run(request, levels, timeout)
+    if not on_cpu:
+        return process.run(request, [GPU], timeout)
+    verdict = process.run(request, on_cpu, timeout)
+    failure = next((r for r in verdict.levels if r.status == FAILED), None)
+    if failure is None:
+        _, result = process.run(request, [GPU], timeout).levels
+    else:
+        detail = f"{failure.level} failed"
+        result = LevelResult(level=GPU, status=NOT_RUN, detail=detail)
+    return dataclasses.replace(verdict, levels=(*verdict.levels, result))

@@ -23,6 +23,10 @@ class LevelError(Exception):
     """A level found the module wrong; the text says how."""
 
 
+class NotModelledError(LevelError):
+    """A level can say nothing of the module; the text says why. It never passes."""
+
+
 def explain(error: BaseException, module: Path) -> str:
     """Returns type, message and place of `error` in one line.
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from kgen.verify import upstream
-from kgen.verify.explain import LevelError, explain
-from kgen.verify.reference import OPERATIONS
-from kgen.verify.request import Request, RequestCase
+from kgen.verify.explain import LevelError, NotModelledError, explain
+from kgen.verify.reference import matmul_shapes
+from kgen.verify.request import DTYPES, Case, OperandCase, Request, RequestCase
 
 ARCHS = ("sm_90a",)
 """What JAX lowers for where there is no GPU."""
@@ -34,14 +34,14 @@ def run(
       LevelError: a size is refused, or its SMEM, shape or dtype is not as planned.
     """
     if request.arch not in ARCHS:
-        raise LevelError(
+        raise NotModelledError(
             f"not lowered: {request.arch} is not one of {', '.join(ARCHS)}"
         )
     try:
         upstream.check_version()
     except upstream.UnavailableError as error:
         version = upstream.jax_version()
-        raise LevelError(f"not lowered on jax {version}: {error}") from error
+        raise NotModelledError(f"not lowered on jax {version}: {error}") from error
     for index, case in enumerate(request.cases):
         for x64 in (False, True) if index == 0 else (False,):
             step = f"{case}, x64 mode" if x64 else str(case)
@@ -53,17 +53,19 @@ def run(
             _check(lowered, request, case, step)
 
 
-def operands(request: Request, case: RequestCase) -> list[Any]:
+def operands(request: Request, case: Case) -> list[Any]:
     """Returns the operands' shapes and dtypes, as `jax.jit` takes them."""
     import jax
 
     struct: Any = jax.ShapeDtypeStruct
-    shapes = OPERATIONS[request.op].shapes(request, case)
+    if isinstance(case, OperandCase):
+        return [struct(shape, dtype) for dtype, shape in case.shapes()]
+    shapes = matmul_shapes(request, case)
     return [struct(shape, request.operand_dtype) for shape in shapes]
 
 
 def _lower(
-    function: Callable[..., Any], request: Request, case: RequestCase, *, x64: bool
+    function: Callable[..., Any], request: Request, case: Case, *, x64: bool
 ) -> Any:
     import jax
 
@@ -72,26 +74,37 @@ def _lower(
         return traced.lower(lowering_platforms=("cuda",))
 
 
-def _check(lowered: Any, request: Request, case: RequestCase, step: str) -> None:
+def _check(lowered: Any, request: Request, case: Case, step: str) -> None:
     """Compares result and SMEM with what the request says."""
+    if isinstance(case, RequestCase):
+        _check_result(lowered, request, case, step)
+    try:
+        kernels = upstream.kernels_smem_bytes(lowered)
+    except upstream.UnavailableError as error:
+        version = upstream.jax_version()
+        raise NotModelledError(
+            f"at {step}: SMEM size not read on jax {version}: {error}"
+        ) from error
+    planned = case.smem_bytes if isinstance(case, RequestCase) else None
+    if not kernels or (planned is not None and len(kernels) != 1):
+        raise LevelError(
+            f"at {step}: expected one Mosaic GPU kernel, found {len(kernels)}"
+        )
+    if planned is not None and kernels != [planned]:
+        raise LevelError(
+            f"at {step}: the lowered kernel asks for {kernels[0]:,} bytes of SMEM,"
+            f" the plan says {planned:,}"
+        )
+
+
+def _check_result(lowered: Any, request: Request, case: RequestCase, step: str) -> None:
     import jax
 
     results = jax.tree.leaves(lowered.out_info)
+    shapes = [list(result.shape) for result in results]
     found = ", ".join(f"{r.dtype}{list(r.shape)}" for r in results)
-    expected = f"{request.out_dtype}{list(OPERATIONS[request.op].result(case))}"
-    if found != expected:
-        raise LevelError(f"at {step}: returns {found}, expected {expected}")
-    try:
-        smem_bytes = upstream.kernel_smem_bytes(lowered)
-    except ValueError as error:
-        raise LevelError(f"at {step}: {error}") from error
-    except upstream.UnavailableError as error:
-        version = upstream.jax_version()
-        raise LevelError(
-            f"at {step}: SMEM size not read on jax {version}: {error}"
-        ) from error
-    if case.smem_bytes is not None and smem_bytes != case.smem_bytes:
-        raise LevelError(
-            f"at {step}: the lowered kernel asks for {smem_bytes:,} bytes of SMEM,"
-            f" the plan says {case.smem_bytes:,}"
-        )
+    expected = [case.m, case.n]
+    dtypes = [request.out_dtype] if request.out_dtype else DTYPES
+    if shapes != [expected] or results[0].dtype not in dtypes:
+        wanted = " or ".join(f"{dtype}{expected}" for dtype in dtypes)
+        raise LevelError(f"at {step}: returns {found or 'nothing'}, expected {wanted}")

@@ -22,6 +22,7 @@ from typing import IO, Any
 from kgen.verify import cache
 from kgen.verify.request import (
     FAILED,
+    GPU,
     IMPORT,
     NOT_RUN,
     LevelResult,
@@ -40,6 +41,9 @@ KEPT_VARIABLES = (
     "VIRTUAL_ENV",
 )
 """What the worker may see of the user's environment: no JAX_*, no XLA_FLAGS."""
+
+GPU_VARIABLES = ("CUDA_DEVICE_ORDER", "CUDA_HOME", "CUDA_VISIBLE_DEVICES")
+"""What the worker may see besides when it runs on a GPU."""
 
 MARK = "KGEN_VERIFY_DIRECTORY"
 """Marks the worker's processes, so that those that left its group are found, too."""
@@ -67,7 +71,7 @@ def run(request: Request, levels: Sequence[str], timeout: float) -> Verdict:
                 "timeout": timeout,
                 "parent": os.getpid(),
             }
-            with _worker(job, directory) as worker:
+            with _worker(job, directory, gpu=GPU in levels) as worker:
                 report.listen(worker)
     except OSError as error:
         report.fail(f"the worker could not be run: {error}")
@@ -75,7 +79,9 @@ def run(request: Request, levels: Sequence[str], timeout: float) -> Verdict:
 
 
 @contextlib.contextmanager
-def _worker(job: dict[str, Any], directory: str) -> Iterator[subprocess.Popen[bytes]]:
+def _worker(
+    job: dict[str, Any], directory: str, *, gpu: bool
+) -> Iterator[subprocess.Popen[bytes]]:
     """Starts a worker; at the end none of its processes is left."""
     job_file = Path(directory, "job.json")
     job_file.write_text(json.dumps(job), encoding="utf-8")
@@ -88,7 +94,7 @@ def _worker(job: dict[str, Any], directory: str) -> Iterator[subprocess.Popen[by
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=scratch,
-            env=_environment(directory, scratch),
+            env=_environment(directory, scratch, gpu=gpu),
             start_new_session=True,
         )
     try:
@@ -97,7 +103,7 @@ def _worker(job: dict[str, Any], directory: str) -> Iterator[subprocess.Popen[by
         _end(worker, directory)
 
 
-def _environment(directory: str, scratch: Path) -> dict[str, str]:
+def _environment(directory: str, scratch: Path, *, gpu: bool) -> dict[str, str]:
     """Returns the worker's environment: the same whatever the user has set."""
     root = str(Path(__file__).parents[2])
     # Installed packages are found anyhow, and must not come before Python's own.
@@ -113,12 +119,20 @@ def _environment(directory: str, scratch: Path) -> dict[str, str]:
         "PYTHONUTF8": "1",
         "LC_ALL": "C.UTF-8",
         "TMPDIR": str(scratch),
-        "JAX_PLATFORMS": "cpu",
+        **(_gpu_variables() if gpu else {"JAX_PLATFORMS": "cpu"}),
         "JAX_TRACEBACK_FILTERING": "off",  # The place of an error is in the frames.
         # The simulated products are small: more threads only wait for each other.
         "OPENBLAS_NUM_THREADS": "1",
         MARK: directory,
     }
+
+
+def _gpu_variables() -> dict[str, str]:
+    """Returns what the level `gpu` needs, with the GPUs that the user has chosen."""
+    from kgen.verify.gpu import ENVIRONMENT
+
+    chosen = {n: os.environ[n] for n in GPU_VARIABLES if n in os.environ}
+    return {**chosen, **ENVIRONMENT}
 
 
 def _end(worker: subprocess.Popen[bytes], directory: str) -> None:
@@ -220,7 +234,8 @@ class _Report:
                 case "jax":
                     self.jax_version = event["version"]
                 case "result":
-                    self.results.append(LevelResult(**event))
+                    notes = tuple(event.pop("notes"))
+                    self.results.append(LevelResult(**event, notes=notes))
 
     def _too_slow(self) -> str:
         where = f" at {self.step}" if self.step else ""

@@ -1,16 +1,25 @@
 """What each operation computes, in float64, and what it is tested with.
 
-Numpy alone. Inputs are drawn from a generator that is seeded from the sizes, so that a
-verdict does not change from run to run.
+Inputs are drawn from a generator that is seeded from the sizes, so that a verdict does
+not change from run to run.
 """
 
 import dataclasses
+import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
+from kgen.verify.compare import BadReferenceError
 from kgen.verify.floats import FORMATS, Array
-from kgen.verify.request import Request, RequestCase
+from kgen.verify.request import (
+    FUNCTION,
+    MATMUL,
+    OperandCase,
+    Request,
+    RequestCase,
+)
 
 INTEGERS, NORMAL = "small integers", "normal values"
 KINDS = (INTEGERS, NORMAL)
@@ -24,17 +33,19 @@ class Reference:
 
     Attributes:
       inputs: Operands as the module takes them; every value fits the operand dtype.
-      expected: The exact result, float64.
+      expected: The exact result, float64; None if nobody knows it.
       magnitude: The result of the operands' absolute values.
       reduction: Number of products per element of the result.
+      exact: Whether small integers must give the expected values bit for bit.
       suspects: Makes the results of well-known faults, by name.
     """
 
     inputs: tuple[Array, ...]
-    expected: Array
+    expected: Array | None
     magnitude: Array
     reduction: int
-    suspects: Callable[[], Iterator[tuple[str, Array]]]
+    exact: bool = True
+    suspects: Callable[[], Iterator[tuple[str, Array]]] = lambda: iter(())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -42,14 +53,10 @@ class Operation:
     """One operation.
 
     Attributes:
-      shapes: Returns the shapes of the operands.
-      result: Returns the shape of the result.
       draw: Returns inputs of a kind, and the reference.
     """
 
-    shapes: Callable[[Request, RequestCase], tuple[tuple[int, ...], ...]]
-    result: Callable[[RequestCase], tuple[int, ...]]
-    draw: Callable[[Request, RequestCase, str], Reference]
+    draw: Callable[[Request, Any, str], Reference]
 
 
 def draw_values(
@@ -60,15 +67,22 @@ def draw_values(
     `INTEGERS` are uniform in [-3, 3], so that sums are exact in float32 up to a length
     of 2^24 / 9; `NORMAL` are independent standard normal values.
     """
-    if kind == INTEGERS:
+    if kind == INTEGERS or dtype.startswith(("int", "uint", "bool")):
         low, high = -LARGEST_INTEGER, LARGEST_INTEGER + 1
+        if dtype.startswith(("uint", "bool")):
+            low, high = 0, 2 if dtype == "bool" else high
         return rng.integers(low, high, shape).astype(np.float64)
-    return FORMATS[dtype].round(rng.standard_normal(shape))
+    values = rng.standard_normal(shape)
+    if dtype in FORMATS:
+        return FORMATS[dtype].round(values)
+    # JAX has registered the narrower formats with numpy.
+    return values.astype(np.dtype(dtype)).astype(np.float64)
 
 
-def _matmul_shapes(
+def matmul_shapes(
     request: Request, case: RequestCase
 ) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Returns the shapes of A and B."""
     b = (case.k, case.n) if request.layout == "nn" else (case.n, case.k)
     return (case.m, case.k), b
 
@@ -77,7 +91,7 @@ def _draw_matmul(request: Request, case: RequestCase, kind: str) -> Reference:
     rng = np.random.default_rng([case.m, case.n, case.k, KINDS.index(kind)])
     inputs = tuple(
         draw_values(rng, kind, request.operand_dtype, shape)
-        for shape in _matmul_shapes(request, case)
+        for shape in matmul_shapes(request, case)
     )
     a, b = inputs
     if request.layout == "nt":
@@ -104,10 +118,63 @@ def _draw_matmul(request: Request, case: RequestCase, kind: str) -> Reference:
     )
 
 
+def _draw_function(request: Request, case: OperandCase, kind: str) -> Reference:
+    shapes = case.shapes()
+    sizes = [size for _, shape in shapes for size in shape]
+    rng = np.random.default_rng([*sizes, KINDS.index(kind)])
+    inputs = tuple(draw_values(rng, kind, dtype, shape) for dtype, shape in shapes)
+    reduction = max(sizes, default=1)
+    if not request.reference:
+        nothing = np.zeros(())
+        return Reference(
+            inputs=inputs, expected=None, magnitude=nothing, reduction=reduction
+        )
+    dtypes = tuple(dtype for dtype, _ in shapes)
+    expected = _evaluate(request, inputs, dtypes)
+    absolute = _evaluate(request, tuple(np.abs(each) for each in inputs), dtypes)
+    return Reference(
+        inputs=inputs,
+        expected=expected,
+        # A function that is no sum of products may make less of larger operands.
+        magnitude=np.maximum(np.abs(expected), np.abs(absolute)),
+        reduction=reduction,
+        exact=bool((expected == np.round(expected)).all()),
+    )
+
+
+def _evaluate(
+    request: Request, inputs: tuple[Array, ...], dtypes: tuple[str, ...]
+) -> Array:
+    """Returns what the module's reference makes of `inputs`.
+
+    It is given float64, so that its own rounding counts for nothing. One that insists
+    on a dtype gets the operands' own, and the highest precision of their products.
+
+    Raises:
+      BadReferenceError: it fails.
+    """
+    import jax
+
+    # The worker has imported the module.
+    function = getattr(sys.modules[request.name], request.reference)
+    integers = [dtype.startswith(("int", "uint", "bool")) for dtype in dtypes]
+    widest = ["int64" if integer else "float64" for integer in integers]
+    failures = []
+    for x64, wanted in ((True, widest), (False, dtypes)):
+        operands = [
+            values.astype(np.dtype(dtype))
+            for values, dtype in zip(inputs, wanted, strict=True)
+        ]
+        try:
+            with jax.enable_x64(x64), jax.default_matmul_precision("highest"):
+                return np.asarray(function(*operands)).astype(np.float64)
+        except Exception as error:
+            failures.append(f"{type(error).__name__}: {error}")
+    reason = failures[-1].strip().splitlines()[0]
+    raise BadReferenceError(f"{request.reference} fails: {reason}")
+
+
 OPERATIONS = {
-    "matmul": Operation(
-        shapes=_matmul_shapes,
-        result=lambda case: (case.m, case.n),
-        draw=_draw_matmul,
-    ),
+    MATMUL: Operation(draw=_draw_matmul),
+    FUNCTION: Operation(draw=_draw_function),
 }

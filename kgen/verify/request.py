@@ -6,17 +6,21 @@ a verdict into the cache.
 
 import dataclasses
 import json
+import re
 from typing import Any, Self
 
 PASSED, FAILED, NOT_RUN = "passed", "failed", "not_run"
 STATUSES = (PASSED, FAILED, NOT_RUN)
 
-IMPORT, LOWER, SIMULATE = "import", "lower", "simulate"
-LEVELS = (LOWER, SIMULATE)
+IMPORT = "import"
+STATIC, LOWER, SIMULATE, GPU = "static", "lower", "simulate", "gpu"
+LEVELS = (STATIC, LOWER, SIMULATE, GPU)
 """The levels that can be asked for, in the order in which they run."""
 
+MATMUL, FUNCTION = "matmul", "function"
 LAYOUTS = ("nn", "nt")
 DTYPES = ("float16", "bfloat16", "float32")
+_OPERAND = re.compile(r"([a-z][a-z0-9_]*)\[((?:[0-9]+(?:,[0-9]+)*)?)\]")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -42,6 +46,32 @@ class RequestCase:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class OperandCase:
+    """Operands with which any function is verified.
+
+    Attributes:
+      operands: Dtype and shape of each, such as `float16[256,512]`.
+      simulate: Whether these are simulated; all are lowered.
+    """
+
+    operands: tuple[str, ...]
+    simulate: bool = True
+
+    def __post_init__(self) -> None:
+        self.shapes()
+
+    def shapes(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Returns dtype and shape of every operand."""
+        return tuple(_parse_operand(operand) for operand in self.operands)
+
+    def __str__(self) -> str:
+        return ", ".join(self.operands)
+
+
+type Case = RequestCase | OperandCase
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Request:
     """A module and what it is to be verified for.
 
@@ -49,12 +79,18 @@ class Request:
       name: Name under which the module is imported.
       source: The module's text.
       function: Name of the public function.
-      op: The operation, a key of `kgen.verify.reference.OPERATIONS`.
+      op: `matmul`, whose cases are `RequestCase`s and whose result is known; or
+        `function` for any other, whose cases are `OperandCase`s.
       arch: GPU architecture that the module is lowered for.
-      layout: `nn`, or `nt` if B is [n, k].
-      operand_dtype: Elements of A and B.
-      out_dtype: Elements of the result.
       cases: Sizes, in the order in which they are tried.
+      layout: `nn`, or `nt` if B is [n, k].
+      operand_dtype: Elements of A and B; empty for a `function`.
+      out_dtype: Elements of the result; empty if whatever it returns is right.
+      path: The module's file if it is imported where it lies, with what it imports from
+        there; empty if `source` stands for itself.
+      reference: Name of the module's function that computes what is right; empty if
+        there is none. A `matmul` needs none.
+      allow: Codes of the legality rules that may be broken.
     """
 
     name: str
@@ -62,15 +98,22 @@ class Request:
     function: str
     op: str
     arch: str
-    layout: str
-    operand_dtype: str
-    out_dtype: str
-    cases: tuple[RequestCase, ...]
+    cases: tuple[Case, ...]
+    layout: str = "nn"
+    operand_dtype: str = ""
+    out_dtype: str = ""
+    path: str = ""
+    reference: str = ""
+    allow: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        _one_of("op", self.op, tuple(_CASES))
         _one_of("layout", self.layout, LAYOUTS)
-        _one_of("operand_dtype", self.operand_dtype, DTYPES)
-        _one_of("out_dtype", self.out_dtype, DTYPES)
+        if self.op == MATMUL:
+            _one_of("operand_dtype", self.operand_dtype, DTYPES)
+            _one_of("out_dtype", self.out_dtype or DTYPES[0], DTYPES)
+        if not all(isinstance(case, _CASES[self.op]) for case in self.cases):
+            raise ValueError(f"the cases must be {_CASES[self.op].__name__}s")
         if not self.name.isidentifier():
             raise ValueError(f"name must be an identifier, got {self.name!r}")
 
@@ -89,7 +132,15 @@ class Request:
         cases = fields.pop("cases", None)
         if not isinstance(cases, list):
             raise ValueError("cases must be a list")
-        return _build(cls, fields, cases=tuple(_build(RequestCase, c) for c in cases))
+        _one_of("op", fields.get("op"), tuple(_CASES))
+        case = _CASES[fields["op"]]
+        return _build(cls, fields, cases=tuple(_build(case, c) for c in cases))
+
+
+_CASES: dict[str, type[RequestCase] | type[OperandCase]] = {
+    MATMUL: RequestCase,
+    FUNCTION: OperandCase,
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -97,16 +148,18 @@ class LevelResult:
     """What one level found.
 
     Attributes:
-      level: `import`, `lower` or `simulate`.
+      level: `import` or one of `LEVELS`.
       status: `passed`, `failed` or `not_run`.
       detail: What was wrong, or why the level was not run; may have several lines.
       seconds: Wall time of the level.
+      notes: What a user should know of a level that passed, a line each.
     """
 
     level: str
     status: str
     detail: str = ""
     seconds: float = 0.0
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _one_of("status", self.status, STATUSES)
@@ -176,14 +229,37 @@ def _build[T](cls: type[T], fields: Any, **more: Any) -> T:
     }
     if fields.keys() != types.keys():
         raise ValueError(f"expected the fields {sorted(types)}, got {sorted(fields)}")
+    fields = {
+        name: _strings(value) if types[name] == tuple[str, ...] else value
+        for name, value in fields.items()
+    }
     for name, value in fields.items():
-        # `True` is no integer here, and an integer no float.
-        allowed = types[name].__args__ if hasattr(types[name], "__args__") else ()  # type: ignore[union-attr]
-        if type(value) not in (allowed or (types[name],)):
+        if not _has_type(value, types[name]):
             raise ValueError(f"{name} must be {types[name]}, got {value!r}")
     return cls(**fields, **more)
 
 
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+def _has_type(value: object, expected: Any) -> bool:
+    """Whether `value` is of a type; `True` is no integer, and an integer no float."""
+    if expected == tuple[str, ...]:
+        return isinstance(value, tuple)
+    return type(value) in getattr(expected, "__args__", (expected,))
+
+
+def _strings(value: Any) -> Any:
+    """Returns a list of strings, which is how JSON has them, as a tuple."""
+    if isinstance(value, list) and all(type(item) is str for item in value):
+        return tuple(value)
+    return value
+
+
+def _parse_operand(text: str) -> tuple[str, tuple[int, ...]]:
+    match = _OPERAND.fullmatch(text)
+    if match is None:
+        raise ValueError(f"an operand must be like float16[256,512], got {text!r}")
+    return match[1], tuple(int(size) for size in match[2].split(",") if size)
+
+
+def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from kgen.arch import Arch
+
 SUPPORTED = ((0, 11, 2), (0, 13))
 """First version that the pieces below are known for, and first that they are not."""
 
@@ -107,6 +109,46 @@ class Interpreter:
         return found
 
 
+@contextlib.contextmanager
+def interpreted(params: Any) -> Iterator[None]:
+    """Has every kernel that is traced in the block interpreted, whoever calls it.
+
+    Kernels that kgen did not write take no `interpret` argument. JAX has such a switch
+    for TPU kernels; what it holds is passed on to kernels of either kind.
+
+    Raises:
+      UnavailableError: this JAX has no such switch.
+    """
+    try:
+        from jax._src import config
+
+        switch = config.pallas_tpu_interpret_mode_context_manager
+        before = switch.swap_local(params)
+    except (ImportError, AttributeError) as error:
+        raise UnavailableError(f"{type(error).__name__}: {error}") from error
+    try:
+        yield
+    finally:
+        switch.set_local(before)
+
+
+def pose_as_gpu(arch: Arch) -> None:
+    """Has CPU devices say of themselves what kernels ask a GPU, such as its SMs.
+
+    Persistent kernels launch one CTA per SM. A real GPU answers for itself.
+    """
+    import jax
+
+    device = jax.devices()[0]
+    answers = {
+        "core_count": arch.num_sms,
+        "compute_capability": arch.compute_capability,
+    }
+    for name, value in answers.items():
+        if device.platform == "cpu" and not hasattr(device, name):
+            setattr(type(device), name, value)
+
+
 class InterpreterLog(logging.Handler):
     """Collects what the interpreter logs or prints while a kernel runs.
 
@@ -172,28 +214,23 @@ def line_in(text: str, module: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def kernel_smem_bytes(lowered: Any) -> int:
-    """Returns the dynamic SMEM in bytes that the only kernel of `lowered` asks for.
+def kernels_smem_bytes(lowered: Any) -> list[int]:
+    """Returns the dynamic SMEM in bytes of every Mosaic GPU kernel in `lowered`.
 
     Raises:
-      UnavailableError: the figure could not be read.
-      ValueError: there is not exactly one Mosaic GPU kernel.
+      UnavailableError: a figure could not be read.
     """
     try:
         module = lowered.compiler_ir("stablehlo")
-        calls = [
-            op
+        return [
+            _launch_smem_bytes(op.attributes["mhlo.backend_config"][_MODULE])
             for op in _operations(module, "stablehlo.custom_call")
             if op.attributes["call_target_name"].value == _CUSTOM_CALL
         ]
-        if len(calls) == 1:
-            config = calls[0].attributes["mhlo.backend_config"]
-            return _launch_smem_bytes(config[_MODULE])
     except UnavailableError:
         raise
     except Exception as error:
         raise UnavailableError(f"{type(error).__name__}: {error}") from error
-    raise ValueError(f"expected one Mosaic GPU kernel, found {len(calls)}")
 
 
 def _launch_smem_bytes(serialized: Any) -> int:

@@ -7,12 +7,14 @@ stdout. It may be killed, hang or be aborted by JAX at any time; its parent
     {"event": "level", "level": "lower"}           a level begins
     {"event": "step", "text": "m=128, ..."}        what the level tries now
     {"event": "positions", "lines": [...]}         where it is shortly before its limit
-    {"event": "result", "level": ..., "status": ..., "detail": ..., "seconds": ...}
+    {"event": "result", "level": ..., "status": ..., "detail": ..., "seconds": ...,
+     "notes": [...]}
     {"event": "jax", "version": "0.12.0"}
 """
 
 import contextlib
 import gc
+import importlib
 import importlib.util
 import json
 import os
@@ -24,12 +26,18 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any, BinaryIO
 
+from kgen.arch import ARCHS
 from kgen.processes import die_with_parent
-from kgen.verify.explain import LevelError, describe_line, explain
+from kgen.verify import upstream
+from kgen.verify.explain import (
+    LevelError,
+    NotModelledError,
+    describe_line,
+    explain,
+)
 from kgen.verify.request import (
     FAILED,
     IMPORT,
-    LOWER,
     NOT_RUN,
     PASSED,
     SIMULATE,
@@ -59,7 +67,8 @@ class Worker:
         self.request = Request.from_json(job["request"])
         self.levels: list[str] = job["levels"]
         self.timeout: float = job["timeout"]
-        self.path = Path(job["directory"]) / f"{self.request.name}.py"
+        own = Path(job["directory"]) / f"{self.request.name}.py"
+        self.path = Path(self.request.path) if self.request.path else own
         self.events = events
         self.function: Callable[..., Any] | None = None
 
@@ -84,56 +93,69 @@ class Worker:
     def _run_level(self, level: str) -> bool:
         start = time.perf_counter()
         self.events.send("level", level=level)
+        detail, notes = "", tuple[str, ...]()
         try:
             with self._watch():
-                self._body(level)
+                notes = self._body(level)
+            status = PASSED
+        except NotModelledError as error:
+            status, detail = NOT_RUN, str(error)
         except LevelError as error:
             status, detail = FAILED, str(error)
         except BaseException as error:  # A module may raise SystemExit.
             status, detail = FAILED, explain(error, self.path)
-        else:
-            status, detail = PASSED, ""
-        self._result(level, status, detail, time.perf_counter() - start)
-        return status == PASSED
+        self._result(level, status, detail, time.perf_counter() - start, notes)
+        return status != FAILED
 
-    def _body(self, level: str) -> None:
+    def _body(self, level: str) -> tuple[str, ...]:
+        """Runs a level and returns its notes."""
         if level == IMPORT:
             self.function = self._import()
-            return
-        if level == LOWER:
-            from kgen.verify.lower import run
-        else:
-            from kgen.verify.simulate import run
-        assert self.function is not None
-        run(self.function, self.request, self.path, self._step)
+            return ()
+        run = importlib.import_module(f"kgen.verify.{level}").run
+        return tuple(run(self.function, self.request, self.path, self._step) or ())
 
     def _import(self) -> Callable[..., Any]:
-        """Imports the module from its text and returns its public function."""
+        """Imports the module and returns its public function."""
         name = self.request.name
         if name in sys.modules or name in sys.stdlib_module_names:
             raise LevelError(f"the name {name} belongs to another module")
-        self.path.write_text(self.request.source, encoding="utf-8")
+        if self.request.path:
+            # What lies beside it is found, as when Python runs the file.
+            sys.path.insert(0, str(self.path.parent))
+        else:
+            self.path.write_text(self.request.source, encoding="utf-8")
         module = _load(name, self.path)
         # What is imported by now lives as long as the process.
         gc.freeze()
         if "jax" in sys.modules:
             self.events.send("jax", version=str(sys.modules["jax"].__version__))
-        function = getattr(module, self.request.function, None)
-        if not callable(function):
-            raise LevelError(f"the module has no function {self.request.function}")
-        result: Callable[..., Any] = function
-        return result
+            if self.request.arch in ARCHS:
+                upstream.pose_as_gpu(ARCHS[self.request.arch])
+        for needed in filter(None, (self.request.function, self.request.reference)):
+            if not callable(getattr(module, needed, None)):
+                raise LevelError(f"the module has no function {needed}")
+        function: Callable[..., Any] = getattr(module, self.request.function)
+        return function
 
     def _step(self, text: str) -> None:
         self.events.send("step", text=text)
 
-    def _result(self, level: str, status: str, detail: str, seconds: float) -> None:
+    def _result(
+        self,
+        level: str,
+        status: str,
+        detail: str,
+        seconds: float,
+        notes: tuple[str, ...] = (),
+    ) -> None:
         self.events.send(
             "result",
             level=level,
             status=status,
             detail=detail,
             seconds=round(seconds, 3),
+            notes=notes,
         )
 
     @contextlib.contextmanager
@@ -175,8 +197,6 @@ def _module_line(frame: FrameType | None, path: Path) -> int | None:
     The module's own frames are gone while its kernel is interpreted; the interpreter's
     have the line in the operation that they run.
     """
-    from kgen.verify import upstream
-
     while frame is not None:
         if frame.f_code.co_filename == str(path):
             return frame.f_lineno

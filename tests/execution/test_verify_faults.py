@@ -133,7 +133,12 @@ def test_a_function_without_a_kernel_is_told():
 
 
 def test_an_unknown_architecture_is_not_lowered():
-    assert lowered(arch="sm_70") == "not lowered: sm_70 is not one of sm_90a"
+    verdict = verify(request(arch="sm_70"), levels=("lower",), cache=False)
+    assert (verdict.failure.status, verdict.failure.detail) == (
+        "not_run",
+        "not lowered: sm_70 is not one of sm_90a",
+    )
+    assert not verdict.passed
 
 
 def test_swapped_output_indices_of_a_square_result():
@@ -256,11 +261,11 @@ def test_an_error_inside_the_simulation_has_its_line():
     )
 
 
-def test_a_function_without_interpret_cannot_be_simulated():
-    text = simulated((", *, interpret=None", ""), ("interpret=interpret,", ""))
-    assert text == (
-        f"{AT}: TypeError: matmul() got an unexpected keyword argument 'interpret'"
-    )
+def test_a_function_needs_no_argument_interpret_to_be_simulated():
+    edits = ((", *, interpret=None", ""), ("interpret=interpret,", ""))
+    assert verify(request(broken(*edits)), cache=False).passed
+    wrong = ("plgpu.wgmma(acc, a_smem, b_smem)", "plgpu.wgmma(acc, a_smem, a_smem)")
+    assert "elements are wrong" in simulated(*edits, wrong)
 
 
 def test_the_size_that_fails_is_told_though_others_pass():

@@ -103,7 +103,7 @@ def test_smem_is_read_from_the_lowered_kernel(tmp_path):
     operand = jax.ShapeDtypeStruct((128, 128), "float16")
     traced = jax.jit(names["matmul"]).trace(operand, operand)
     lowered = traced.lower(lowering_platforms=("cuda",))
-    assert upstream.kernel_smem_bytes(lowered) == SMALL_SMEM_BYTES
+    assert upstream.kernels_smem_bytes(lowered) == [SMALL_SMEM_BYTES]
 
 
 def test_memory_is_poisoned_and_races_are_not_raised():

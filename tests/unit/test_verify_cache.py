@@ -9,12 +9,12 @@ from types import SimpleNamespace
 import pytest
 from verify_requests import request
 
-from kgen.verify import LEVELS, LevelResult, Verdict, cache, process, verify
+from kgen.verify import DEFAULT_LEVELS, LevelResult, Verdict, cache, process, verify
 
 PASSED = Verdict(
     levels=tuple(
         LevelResult(level=level, status="passed", seconds=1.0)
-        for level in ("import", *LEVELS)
+        for level in ("import", *DEFAULT_LEVELS)
     ),
     jax_version=cache.installed("jax"),
 )
@@ -186,7 +186,10 @@ def test_a_verdict_of_another_jax_than_the_installed_one_is_not_kept(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"levels": ("gpu",)}, r"levels must be among lower, simulate, got \('gpu',\)"),
+        (
+            {"levels": ("tpu",)},
+            "levels must be among static, lower, simulate, gpu, got",
+        ),
         ({"levels": ("lower", "lower")}, "levels must be among"),
         ({"timeout": 0}, "timeout must be positive, got 0"),
     ],
@@ -197,7 +200,7 @@ def test_verify_checks_its_options(options, message):
 
 
 def test_neither_jax_nor_numpy_is_imported_for_a_remembered_verdict():
-    cache.store(cache.key(request(), LEVELS), PASSED)
+    cache.store(cache.key(request(), DEFAULT_LEVELS), PASSED)
     code = (
         "import sys; from kgen.verify import Request, verify\n"
         "asked = Request.from_json(sys.stdin.read())\n"

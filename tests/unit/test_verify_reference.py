@@ -19,7 +19,7 @@ def test_a_product_in_either_layout(layout):
     assert b.shape == ((24, 16) if layout == "nn" else (16, 24))
     product = a @ (b if layout == "nn" else b.T)
     np.testing.assert_array_equal(found.expected, product)
-    assert found.expected.shape == MATMUL.result(asked.cases[0])
+    assert found.expected.shape == (asked.cases[0].m, asked.cases[0].n)
     assert found.reduction == 24
     assert (found.magnitude >= np.abs(found.expected)).all()
 

@@ -5,21 +5,22 @@ watches for data races and fills memory with NaN before it is written. What it l
 that a wgmma is asynchronous; `kgen.verify.simulate.wgmma` adds that.
 """
 
-import functools
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kgen.verify import compare, upstream
-from kgen.verify.explain import LevelError, describe_line, explain
-from kgen.verify.floats import Array
+from kgen.verify import numerics, upstream
+from kgen.verify.explain import LevelError, NotModelledError, describe_line, explain
 from kgen.verify.lower import operands
-from kgen.verify.reference import INTEGERS, KINDS, OPERATIONS, Reference
-from kgen.verify.request import Request, RequestCase
+from kgen.verify.request import MATMUL, Case, Request
 from kgen.verify.simulate import wgmma
 from kgen.verify.simulate.races import describe_races
+
+X64_MODES = (False,)
+"""x64 modes in which the first case runs."""
 
 
 def run(
@@ -27,90 +28,92 @@ def run(
     request: Request,
     module: Path,
     progress: Callable[[str], None],
-) -> None:
-    """Runs `function` at every case that asks for it.
-
-    Small integers show every wrong, missing or doubled element bit for bit. Normal
-    inputs show rounding in the wrong place, which grows with the reduction: they are
-    tried at the longest one.
+) -> tuple[str, ...]:
+    """Runs `function` at every case that asks for it; at the first with x64 mode, too.
 
     Args:
-      function: The module's public function; takes `interpret`.
+      function: The module's public function.
       request: Sizes and dtypes.
       module: The module's file.
       progress: Told what is being tried.
 
+    Returns:
+      What a user should know though all is well.
+
     Raises:
-      LevelError: a result is wrong, there is a race, or nothing could be simulated.
+      LevelError: a result is wrong, or there is a race.
+      NotModelledError: the kernel cannot be simulated.
     """
     try:
         wgmma.install()
         interpreter = upstream.Interpreter(wgmma.POSITIONS)
+        simulator = Simulator(function, request, module, interpreter, progress)
         cases = [case for case in request.cases if case.simulate]
-        longest = max(cases, key=lambda case: case.k, default=None)
-        for case in cases:
-            progress(str(case))
-            try:
-                kernel = _compile(function, request, case, interpreter)
-            except Exception as error:
-                raise LevelError(f"at {case}: {_explain(error, module)}") from error
-            for kind in KINDS if case is longest else (INTEGERS,):
-                step = f"{case} on {kind}"
-                progress(step)
-                reference = OPERATIONS[request.op].draw(request, case, kind)
-                try:
-                    result = _execute(kernel, reference, request, interpreter, module)
-                    wrong = _compare(result, reference, request, kind)
-                except (LevelError, compare.BadReferenceError) as error:
-                    raise LevelError(f"at {step}: {error}") from error
-                if wrong is not None:
-                    raise LevelError(f"at {step}: {wrong}")
+        for index, (case, kinds) in enumerate(numerics.kinds_of_inputs(cases)):
+            for x64 in X64_MODES if index == 0 else (False,):
+                simulator.run(case, kinds, x64=x64)
     except upstream.UnavailableError as error:
         version = upstream.jax_version()
-        raise LevelError(f"not simulated on jax {version}: {error}") from error
+        raise NotModelledError(f"not simulated on jax {version}: {error}") from error
+    known = request.op == MATMUL or request.reference
+    return () if known else (numerics.NOT_COMPARED,)
 
 
-def _compile(
-    function: Callable[..., Any],
-    request: Request,
-    case: RequestCase,
-    interpreter: upstream.Interpreter,
-) -> Callable[..., Any]:
-    """Compiles the interpreted kernel, once for every kind of input."""
-    import jax
+@dataclasses.dataclass(frozen=True)
+class Simulator:
+    """Runs one function in the interpreter."""
 
-    interpret = functools.partial(function, interpret=interpreter.params)
-    lowered = jax.jit(interpret).lower(*operands(request, case))
-    compiled: Callable[..., Any] = lowered.compile()
-    return compiled
+    function: Callable[..., Any]
+    request: Request
+    module: Path
+    interpreter: upstream.Interpreter
+    progress: Callable[[str], None]
 
+    def run(self, case: Case, kinds: Sequence[str], *, x64: bool) -> None:
+        """Compiles the kernel once for a case and runs it on every kind of inputs."""
+        import jax
 
-def _execute(
-    kernel: Callable[..., Any],
-    reference: Reference,
-    request: Request,
-    interpreter: upstream.Interpreter,
-    module: Path,
-) -> Array:
-    """Runs the kernel once and returns its result; races and errors are raised."""
-    # JAX has registered bfloat16 with numpy.
-    dtype = np.dtype(request.operand_dtype)
-    inputs = [values.astype(dtype) for values in reference.inputs]
-    interpreter.reset()
-    log = upstream.InterpreterLog()
-    try:
-        with log.collect():
-            result = np.asarray(kernel(*inputs))
-    except Exception as error:
-        raise LevelError(_explain(log.error or error, module)) from error
-    if interpreter.races_found() or log.races:
-        raise LevelError(describe_races(log.races, module))
-    if result.shape != reference.expected.shape or result.dtype != request.out_dtype:
-        raise LevelError(
-            f"returns {result.dtype}{list(result.shape)}, expected"
-            f" {request.out_dtype}{list(reference.expected.shape)}"
-        )
-    return result.astype(np.float64)
+        at = f"{case}, x64 mode" if x64 else str(case)
+        self.progress(at)
+        with jax.enable_x64(x64):
+            try:
+                kernel = self._compile(case)
+            except Exception as error:
+                text = f"at {at}: {_explain(error, self.module)}"
+                raise LevelError(text) from error
+            for kind in kinds:
+                step = f"{at} on {kind}"
+                self.progress(step)
+                try:
+                    inputs, reference = numerics.draw(self.request, case, kind)
+                    result = self._execute(kernel, inputs)
+                    numerics.check(result, reference, self.request, kind, tf32=False)
+                except LevelError as error:
+                    raise type(error)(f"at {step}: {error}") from error
+
+    def _compile(self, case: Case) -> Callable[..., Any]:
+        import jax
+
+        with upstream.interpreted(self.interpreter.params):
+            lowered = jax.jit(self.function).lower(*operands(self.request, case))
+        compiled: Callable[..., Any] = lowered.compile()
+        return compiled
+
+    def _execute(self, kernel: Callable[..., Any], inputs: list[Any]) -> Any:
+        """Runs the kernel once and returns what it does; races and errors are raised."""
+        import jax
+
+        self.interpreter.reset()
+        log = upstream.InterpreterLog()
+        try:
+            with log.collect():
+                result = jax.tree.map(np.asarray, kernel(*inputs))
+        except Exception as error:
+            text = _explain(log.error or error, self.module)
+            raise LevelError(text) from error
+        if self.interpreter.races_found() or log.races:
+            raise LevelError(describe_races(log.races, self.module))
+        return result
 
 
 def _explain(error: BaseException, module: Path) -> str:
@@ -126,27 +129,3 @@ def _explain(error: BaseException, module: Path) -> str:
             return f"{text}; at {describe_line(module, line)}"
         trace = trace.tb_next
     return text
-
-
-def _compare(
-    result: Array, reference: Reference, request: Request, kind: str
-) -> str | None:
-    """Says what is wrong with the result, if anything."""
-    if kind == INTEGERS:
-        return compare.exact(
-            result,
-            reference.expected,
-            reference.magnitude,
-            out_dtype=request.out_dtype,
-            suspects=reference.suspects,
-        )
-    allowed = compare.tolerance(
-        reference.expected,
-        reference.magnitude,
-        reduction=reference.reduction,
-        operand_dtype=request.operand_dtype,
-        out_dtype=request.out_dtype,
-    )
-    return compare.close(
-        result, reference.expected, allowed, out_dtype=request.out_dtype
-    )

@@ -1,0 +1,142 @@
+"""Which inputs a module is tried with, and whether what it makes of them is right.
+
+The same on the CPU and on the GPU.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgen.verify import compare
+from kgen.verify.explain import LevelError
+from kgen.verify.lower import operands
+from kgen.verify.reference import INTEGERS, KINDS, OPERATIONS, Reference
+from kgen.verify.request import Case, OperandCase, Request
+
+NOT_COMPARED = (
+    "numerics not compared: nothing says what the function computes"
+    " (a function `reference` in its file would)"
+)
+
+
+def kinds_of_inputs(cases: Sequence[Case]) -> Iterator[tuple[Case, tuple[str, ...]]]:
+    """Yields every case with the kinds of inputs that it is tried with.
+
+    Small integers show every wrong, missing or doubled element bit for bit. Normal
+    inputs show rounding in the wrong place, which grows with the reduction: they are
+    tried at the longest one.
+    """
+    longest = max(cases, key=_length, default=None)
+    for case in cases:
+        yield case, KINDS if case is longest else (INTEGERS,)
+
+
+def draw(request: Request, case: Case, kind: str) -> tuple[list[Any], Reference]:
+    """Returns operands in the dtypes that the function takes, and the reference.
+
+    Raises:
+      LevelError: the reference cannot be used.
+    """
+    try:
+        reference = OPERATIONS[request.op].draw(request, case, kind)
+    except compare.BadReferenceError as error:
+        raise LevelError(str(error)) from error
+    # JAX has registered bfloat16 and the like with numpy.
+    inputs = [
+        values.astype(np.dtype(struct.dtype))
+        for values, struct in zip(
+            reference.inputs, operands(request, case), strict=True
+        )
+    ]
+    return inputs, reference
+
+
+def check(
+    result: Any, reference: Reference, request: Request, kind: str, *, tf32: bool
+) -> None:
+    """Compares what the function returned with what it should have.
+
+    Args:
+      result: One array, as numpy or JAX has it.
+      reference: What `draw` returned.
+      request: Dtypes.
+      kind: Kind of the inputs.
+      tf32: Whether float32 operands were cut to tf32, as a GPU does.
+
+    Raises:
+      LevelError: it is wrong, or the reference cannot serve as a test.
+    """
+    array = _only_array(result)
+    values = array.astype(np.float64)
+    if reference.expected is None:
+        _check_written(values)
+        return
+    dtype = request.out_dtype or str(array.dtype)
+    if array.shape != reference.expected.shape or array.dtype != dtype:
+        raise LevelError(
+            f"returns {array.dtype}{list(array.shape)}, expected"
+            f" {dtype}{list(reference.expected.shape)}"
+        )
+    try:
+        wrong = _compare(values, reference, request, dtype, kind, tf32=tf32)
+    except compare.BadReferenceError as error:
+        raise LevelError(str(error)) from error
+    if wrong is not None:
+        raise LevelError(wrong)
+
+
+def _compare(
+    values: NDArray[np.float64],
+    reference: Reference,
+    request: Request,
+    dtype: str,
+    kind: str,
+    *,
+    tf32: bool,
+) -> str | None:
+    assert reference.expected is not None
+    if kind == INTEGERS and reference.exact:
+        return compare.exact(
+            values,
+            reference.expected,
+            reference.magnitude,
+            out_dtype=dtype,
+            suspects=reference.suspects,
+        )
+    allowed = compare.tolerance(
+        reference.expected,
+        reference.magnitude,
+        reduction=reference.reduction,
+        operand_dtype=request.operand_dtype or "float32",
+        out_dtype=dtype,
+        tf32=tf32,
+    )
+    return compare.close(values, reference.expected, allowed, out_dtype=dtype)
+
+
+def _only_array(result: Any) -> NDArray[Any]:
+    import jax
+
+    leaves = jax.tree.leaves(result)
+    if len(leaves) != 1:
+        raise LevelError(
+            f"returns {len(leaves)} arrays; verify a function that returns one of them"
+        )
+    return np.asarray(leaves[0])
+
+
+def _check_written(values: NDArray[np.float64]) -> None:
+    """Without a reference, memory that was never written can still be seen."""
+    if count := int(np.count_nonzero(np.isnan(values))):
+        raise LevelError(
+            f"{count} of {values.size} elements are NaN, as memory that was never"
+            " written"
+        )
+
+
+def _length(case: Case) -> int:
+    if isinstance(case, OperandCase):
+        return sum(int(np.prod(shape)) for _, shape in case.shapes())
+    return case.k
