@@ -2,9 +2,8 @@
 
 import dataclasses
 import functools
-import itertools
-import math
 
+from kgen import cases
 from kgen.arch import ARCHS, Arch
 from kgen.plan.candidate import Candidate, share
 from kgen.plan.dtypes import ITEMSIZE
@@ -15,8 +14,6 @@ from kgen.spec.source import SourcedSpec
 DEFAULT_COMPUTE_WGS = 2
 DEFAULT_MEMORY_REGISTERS = 40
 DIMENSION_SEMANTICS = ("parallel", "parallel", "sequential")
-# Tiles along each dimension in the cases that every module is verified at.
-CASE_COUNTS = (1, 2, 3, 7)
 # Tiles of the size that a module is tested at on a GPU if the spec names none.
 GPU_TILES = (17, 5, 9)
 # Steps of all CTAs together that are simulated within seconds.
@@ -204,38 +201,18 @@ def _with_out_layout(candidate: Candidate) -> Candidate:
 
 
 def _cases(candidate: Candidate) -> tuple[Case, ...]:
-    stages = candidate.max_concurrent_steps
-    # At least one case goes around the ring more than once.
-    around = () if stages < max(CASE_COUNTS) else ((2, 1, stages + 1),)
+    tile = candidate.spec.tile
+    counts = cases.tile_counts(tile.m, tile.n, candidate.tile_k)
+    around = cases.once_around(candidate.max_concurrent_steps)
     case = functools.partial(_case, candidate)
     small = [
-        case(*_size(candidate, counts), simulate=True)
-        for counts in (*_case_tiles(candidate), *around)
+        case(*_size(candidate, each), simulate=True) for each in (*counts, *around)
     ]
     asked = [
         case(m, n, k, simulate=_steps(candidate, m, n, k) <= MAX_SIMULATED_STEPS)
         for m, n, k in candidate.spec.test.shapes
     ]
     return (*small, *asked)
-
-
-def _case_tiles(candidate: Candidate) -> tuple[tuple[int, int, int], ...]:
-    """Returns tiles along m, n and k: one, two, three and seven along each.
-
-    Of all ways to combine them, the one with the fewest steps in which no case has two
-    equal sizes, so that nothing is right by symmetry.
-    """
-    ways = [
-        tuple(zip(CASE_COUNTS, n, k, strict=True))
-        for n in itertools.permutations(CASE_COUNTS)
-        for k in itertools.permutations(CASE_COUNTS)
-    ]
-
-    def cost(way: tuple[tuple[int, int, int], ...]) -> tuple[int, int]:
-        alike = sum(len(set(_size(candidate, counts))) < 3 for counts in way)
-        return alike, sum(map(math.prod, way))
-
-    return min(ways, key=cost)
 
 
 def _case(candidate: Candidate, m: int, n: int, k: int, *, simulate: bool) -> Case:
