@@ -1,0 +1,33 @@
+"""The sizes at which a module is verified, in tiles."""
+
+import itertools
+import math
+
+COUNTS = (1, 2, 3, 7)
+"""Tiles along each dimension, all of them once."""
+
+
+def tile_counts(
+    tile_m: int, tile_n: int, tile_k: int
+) -> tuple[tuple[int, int, int], ...]:
+    """Returns tiles along m, n and k: one, two, three and seven along each.
+
+    Of all ways to combine them, the one with the fewest steps in which no case has two
+    equal sizes, so that nothing is right by symmetry.
+    """
+    ways = [
+        tuple(zip(COUNTS, n, k, strict=True))
+        for n in itertools.permutations(COUNTS)
+        for k in itertools.permutations(COUNTS)
+    ]
+
+    def cost(way: tuple[tuple[int, int, int], ...]) -> tuple[int, int]:
+        sizes = [(m * tile_m, n * tile_n, k * tile_k) for m, n, k in way]
+        return sum(len(set(size)) < 3 for size in sizes), sum(map(math.prod, way))
+
+    return min(ways, key=cost)
+
+
+def once_around(stages: int) -> tuple[tuple[int, int, int], ...]:
+    """Returns the further tiles without which no case goes around a ring of `stages`."""
+    return () if stages < max(COUNTS) else ((2, 1, stages + 1),)

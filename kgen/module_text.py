@@ -1,0 +1,115 @@
+"""Reads from a module's text what it computes, without running it.
+
+A rendered module says so in its docstring, which stays true when somebody edits the
+kernel by hand:
+
+    a    float16[m, k]    m a multiple of 128, k of 64
+    b    float16[k, n]    n a multiple of 128
+    out  float16[m, n]    accumulated in float32
+"""
+
+import ast
+import dataclasses
+import re
+
+DTYPES = ("float16", "bfloat16", "float32")
+STAGES = "MAX_CONCURRENT_STEPS"
+
+_ARRAY = re.compile(
+    r"^ {4}(?P<name>a|b|out) +(?P<dtype>\w+)\[(?P<axes>\w, \w)\](?P<remark>.*)$",
+    re.MULTILINE,
+)
+_MULTIPLE = re.compile(r"\b([mnk])(?: a multiple)? of (\d+)")
+_ARCH = re.compile(r"\((sm_\w+)\)")
+_IMPORT = re.compile(r"^ {4}from \w+ import (\w+)$", re.MULTILINE)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Described:
+    """What a module's docstring says.
+
+    Attributes:
+      function: Name of the public function.
+      arch: GPU architecture.
+      layout: `nn`, or `nt` if B is [n, k].
+      operand_dtype: Elements of A and B.
+      out_dtype: Elements of the result.
+      multiples: What m, n and k must be multiples of.
+      stages: Slots of the ring; 1 if the module names no number of them.
+    """
+
+    function: str
+    arch: str
+    layout: str
+    operand_dtype: str
+    out_dtype: str
+    multiples: tuple[int, int, int]
+    stages: int
+
+
+class NotDescribedError(ValueError):
+    """The text does not say what its module computes; the message says what lacks."""
+
+
+def describe(text: str) -> Described:
+    """Returns what a rendered module's docstring says.
+
+    Raises:
+      NotDescribedError: there is no such docstring.
+      SyntaxError: the text is not Python.
+    """
+    tree = ast.parse(text)
+    docstring = ast.get_docstring(tree, clean=False) or ""
+    arrays = {match["name"]: match for match in _ARRAY.finditer(docstring)}
+    function, arch = _IMPORT.search(docstring), _ARCH.search(docstring)
+    if arrays.keys() != {"a", "b", "out"} or not function or not arch:
+        raise NotDescribedError("its docstring does not list a, b and out")
+    dtypes = [arrays[name]["dtype"] for name in ("a", "b", "out")]
+    layouts = {"k, n": "nn", "n, k": "nt"}
+    axes = [arrays[name]["axes"] for name in ("a", "b", "out")]
+    if axes[0] != "m, k" or axes[1] not in layouts or axes[2] != "m, n":
+        raise NotDescribedError(f"its docstring has operands [{'] and ['.join(axes)}]")
+    if dtypes[0] != dtypes[1] or not set(dtypes) <= set(DTYPES):
+        raise NotDescribedError(f"its docstring has the dtypes {', '.join(dtypes)}")
+    remarks = arrays["a"]["remark"] + arrays["b"]["remark"]
+    multiples = {axis: int(size) for axis, size in _MULTIPLE.findall(remarks)}
+    return Described(
+        function=function[1],
+        arch=arch[1],
+        layout=layouts[axes[1]],
+        operand_dtype=dtypes[0],
+        out_dtype=dtypes[2],
+        multiples=(
+            multiples.get("m", 1),
+            multiples.get("n", 1),
+            multiples.get("k", 1),
+        ),
+        stages=_integer(tree, STAGES),
+    )
+
+
+def functions(text: str) -> tuple[str, ...]:
+    """Returns the names of a module's own top-level functions.
+
+    Raises:
+      SyntaxError: the text is not Python.
+    """
+    found = []
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found.append(node.name)
+        elif isinstance(node, ast.Assign):
+            found += [t.id for t in node.targets if isinstance(t, ast.Name)]
+        elif isinstance(node, ast.ImportFrom):
+            found += [name.asname or name.name for name in node.names]
+    return tuple(found)
+
+
+def _integer(tree: ast.Module, name: str) -> int:
+    """Returns the number that a module assigns to a constant; 1 if it is no number."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            names = [t.id for t in node.targets if isinstance(t, ast.Name)]
+            if name in names and type(node.value.value) is int:
+                return node.value.value
+    return 1
