@@ -134,6 +134,14 @@ def make_text(plan: "Plan", options: Options) -> tuple[str, "Verdict | None"]:
     return module.source, job.outcome.verdict
 
 
+def render_all(
+    plans: "Sequence[Plan]", jobs: int, track: Track
+) -> "Generator[tuple[Plan, Module | KgenError]]":
+    """Yields every plan with its module, or with why there is none."""
+    options = Options(out=Path(), jobs=jobs)
+    yield from zip(plans, _render_all(plans, options, track), strict=True)
+
+
 def request_of(plan: "Plan", module: "Module") -> "Request":
     """Returns what the verifier is asked about a module."""
     from kgen.verify.request import Request, RequestCase

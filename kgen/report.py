@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kgen.emit.tree import Orphan
     from kgen.emit.write import Target
     from kgen.pipeline import Outcome
+    from kgen.verdicts import Result
     from kgen.verify.request import Verdict
 
 # A bar that would vanish at once only flickers.
@@ -83,6 +84,20 @@ class Report:
             if target.path != path:
                 word = "rendered" if target in changed else "unchanged"
                 self.note(f"{word} {target.path}")
+
+    def verified(self, result: "Result", text: str) -> None:
+        """Prints the text of a verdict to stdout, and weighs it."""
+        if not result.passed:
+            error = result.error
+            self._weigh(error.exit_code if error else ExitCode.NOT_VERIFIED)
+        if not text:
+            return
+        # The bar is drawn on the same terminal.
+        if self._bar is not None:
+            self._bar.stop()
+        click.echo(text.encode())
+        if self._bar is not None:
+            self._bar.start()
 
     def compared(self, outcome: "Outcome", *, required: bool) -> None:
         """Tells how the files of a spec compare; a difference fails if `required`."""

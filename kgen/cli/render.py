@@ -1,6 +1,5 @@
 """`kgen render`: the main job."""
 
-import math
 import os
 from contextlib import closing
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kgen.cli import EXIT_CODES
+from kgen.cli._options import check_finite
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -26,12 +26,6 @@ def _directories(
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(incomplete, type="dir")]
-
-
-def _finite(_ctx: click.Context, _param: click.Parameter, value: float) -> float:
-    if not math.isfinite(value):
-        raise click.BadParameter(f"{value} is not a number of seconds.")
-    return value
 
 
 @click.command(epilog=EXIT_CODES)
@@ -68,7 +62,7 @@ def _finite(_ctx: click.Context, _param: click.Parameter, value: float) -> float
     "--timeout",
     metavar="SECONDS",
     type=click.FloatRange(min=0, min_open=True),
-    callback=_finite,
+    callback=check_finite,
     default=300,
     show_default=True,
     help="Time that one verification level may take.",

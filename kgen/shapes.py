@@ -1,0 +1,66 @@
+"""The sizes that `--shape` names."""
+
+import re
+
+from kgen.errors import UsageError
+
+SHORT = {
+    "bf16": "bfloat16",
+    "f16": "float16",
+    "f32": "float32",
+    "f8_e4m3fn": "float8_e4m3fn",
+    "f8_e5m2": "float8_e5m2",
+    "i8": "int8",
+    "i32": "int32",
+    "u8": "uint8",
+    "u32": "uint32",
+}
+DTYPES = (*SHORT.values(), "bool", "int16", "uint16")
+
+_SIZES = re.compile(r"([0-9]{1,12}),([0-9]{1,12}),([0-9]{1,12})")
+_OPERAND = re.compile(r"([a-z][a-z0-9_]*)\[([0-9]{1,12}(?:,[0-9]{1,12})*)?\]")
+_BETWEEN = re.compile(r"[\s;]+")
+
+
+def parse_sizes(text: str) -> tuple[int, int, int] | None:
+    """Returns m, n and k of a text such as `256,512,1024`; None if it is none."""
+    match = _SIZES.fullmatch(text.replace(" ", ""))
+    if match is None:
+        return None
+    m, n, k = (int(size) for size in match.groups())
+    return m, n, k
+
+
+def parse_operands(text: str) -> tuple[str, ...]:
+    """Returns the operands of a text such as `f16[256,512] f16[512,128]`.
+
+    Raises:
+      UsageError: it is no list of operands.
+    """
+    # Blanks within the brackets separate nothing.
+    packed = re.sub(r"\s*([\[,\]])\s*", r"\1", text.strip()).replace("]", "] ")
+    operands = [_operand(part, text) for part in _BETWEEN.split(packed) if part]
+    if not operands:
+        raise _not_operands(text)
+    return tuple(operands)
+
+
+def _operand(part: str, text: str) -> str:
+    match = _OPERAND.fullmatch(part)
+    if match is None:
+        raise _not_operands(text)
+    dtype = SHORT.get(match[1], match[1])
+    if dtype not in DTYPES:
+        raise UsageError(
+            f"--shape {text!r}: {match[1]!r} is not a dtype\n"
+            f"  allowed: {', '.join(sorted((*DTYPES, *SHORT)))}"
+        )
+    return f"{dtype}[{match[2] or ''}]"
+
+
+def _not_operands(text: str) -> UsageError:
+    return UsageError(
+        f"--shape {text!r} is neither three sizes nor a list of operands\n"
+        "  allowed: M,N,K such as 256,512,1024, or one DTYPE[SIZES] for each operand\n"
+        '  hint: --shape "float16[256,512] float16[512,128]"'
+    )
