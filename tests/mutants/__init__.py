@@ -1,0 +1,1 @@
+"""Kernels with planted faults: the proof of the prover."""

@@ -1,0 +1,135 @@
+"""The right kernels: rendered ones of every schedule, and a few written by hand.
+
+Tiles are small, so that a mutant is simulated in a second. No two sizes of a request
+are alike, there are two or three tiles along m and n, and more steps than slots.
+"""
+
+import functools
+import tempfile
+from pathlib import Path
+
+from kgen.emit.render import render
+from kgen.plan import make_plan
+from kgen.plan.model import Plan
+from kgen.spec.load import load_file
+from kgen.verify.request import Request, RequestCase
+
+from .model import Base
+
+KERNELS = Path(__file__).parent / "kernels"
+
+SMALL = "[tile]\nm = 64\nn = 64\n"
+RING = "[pipeline]\nmax_concurrent_steps = {}\n"
+DRAINED = RING + "delay_release = 0\nwgmma_in_flight = 0\n"
+WS = "[schedule]\nwarp_specialized = true\n"
+CALL = 'entry_point = "pallas_call"\n'
+FP16 = '[dtypes]\na = "float16"\nb = "float16"\n'
+PIECES = "[store]\nn = 32\nslots = 2\n"
+
+RENDERED = {
+    # Name: more of [kernel], the other tables, tiles along m, n and k.
+    "pipelined": ("", SMALL + RING.format(3), (2, 3, 6)),
+    "pipelined_drained": ("", SMALL + DRAINED.format(3), (2, 3, 6)),
+    "pipelined_pieces": (
+        "",
+        "[tile]\nm = 64\nn = 128\n" + RING.format(2) + PIECES,
+        (3, 2, 5),
+    ),
+    "pipelined_fp16": ("", FP16 + SMALL + RING.format(3), (2, 3, 6)),
+    "pipelined_float32_out": (
+        "",
+        '[dtypes]\nout = "float32"\n' + SMALL + RING.format(2),
+        (2, 3, 5),
+    ),
+    "pipelined_nt": (
+        'layout = "nt"\n',
+        SMALL + RING.format(2),
+        (2, 3, 5),
+    ),
+    "warp_specialized": (
+        "",
+        "[tile]\nm = 128\nn = 64\n" + RING.format(2) + WS,
+        (2, 3, 5),
+    ),
+    "warp_specialized_drained": (
+        "",
+        "[tile]\nm = 128\nn = 64\n" + DRAINED.format(2) + WS,
+        (2, 3, 5),
+    ),
+    "warp_specialized_pieces": (
+        "",
+        "[tile]\nm = 128\nn = 128\n" + RING.format(2) + WS + PIECES,
+        (1, 2, 5),
+    ),
+    "warp_specialized_split_n": (
+        "",
+        "[tile]\nm = 64\nn = 128\n" + RING.format(2) + WS + 'split = "n"\n',
+        (3, 1, 5),
+    ),
+    "pallas_call": (CALL, SMALL + RING.format(3), (2, 3, 6)),
+    "pallas_call_drained": (CALL, SMALL + DRAINED.format(3), (2, 3, 6)),
+}
+WRITTEN = {
+    # The file's name, which is the schedule, and m, n and k.
+    "ring": (256, 192, 384),
+    "persistent": (192, 128, 256),
+    "persistent_ws": (256, 192, 256),
+    "cluster": (256, 128, 320),
+    "two_halves": (128, 44, 512),
+}
+
+
+@functools.cache
+def bases() -> dict[str, Base]:
+    """Returns the kernels by name."""
+    rendered = [_rendered(name, *of) for name, of in RENDERED.items()]
+    written = [_written(name, *sizes) for name, sizes in WRITTEN.items()]
+    return {base.name: base for base in rendered + written}
+
+
+def _rendered(
+    name: str, kernel: str, tables: str, tiles: tuple[int, int, int]
+) -> Base:
+    plan = _plan(name, f'[kernel]\nname = "{name}"\nop = "matmul"\n{kernel}{tables}')
+    sizes = (plan.tile_m, plan.tile_n, plan.tile_k)
+    m, n, k = (size * count for size, count in zip(sizes, tiles, strict=True))
+    source = render(plan, verified=False).source
+    request = _request(
+        name, source, (m, n, k), plan.layout, plan.operand_dtype, plan.out_dtype
+    )
+    return Base(name, plan.schedule, source, request)
+
+
+def _plan(name: str, text: str) -> Plan:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, f"{name}.toml")
+        path.write_text(text, encoding="utf-8")
+        (spec,) = load_file(path)
+        return make_plan(spec)
+
+
+def _written(name: str, m: int, n: int, k: int) -> Base:
+    source = (KERNELS / f"{name}.py").read_text(encoding="utf-8")
+    return Base(name, name, source, _request(name, source, (m, n, k)))
+
+
+def _request(
+    name: str,
+    source: str,
+    sizes: tuple[int, int, int],
+    layout: str = "nn",
+    dtype: str = "bfloat16",
+    out_dtype: str = "bfloat16",
+) -> Request:
+    m, n, k = sizes
+    return Request(
+        name=name,
+        source=source,
+        function="matmul",
+        op="matmul",
+        arch="sm_90a",
+        layout=layout,
+        operand_dtype=dtype,
+        out_dtype=out_dtype,
+        cases=(RequestCase(m=m, n=n, k=k),),
+    )

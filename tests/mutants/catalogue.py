@@ -1,0 +1,30 @@
+"""All planted faults."""
+
+import itertools
+from collections.abc import Iterator
+
+from . import barriers, epilogue, indices, legality, numerics, pipeline
+from .bases import bases
+from .model import Base, Kind, Mutant, plant
+
+__all__ = ["GROUPS", "Base", "Kind", "Mutant", "kinds", "mutants", "originals"]
+
+MODULES = (pipeline, barriers, epilogue, indices, numerics, legality)
+GROUPS = tuple(module.GROUP for module in MODULES)
+
+
+def mutants() -> Iterator[Mutant]:
+    """Yields every mutant, group by group."""
+    for module in MODULES:
+        yield from plant(module.FAULTS, bases())
+
+
+def kinds() -> tuple[Kind, ...]:
+    """Returns the kinds of fault, each once, in their order."""
+    faults = itertools.chain(*(module.FAULTS for module in MODULES))
+    return tuple(dict.fromkeys(fault.kind for fault in faults))
+
+
+def originals() -> Iterator[Base]:
+    """Yields the kernels without a fault."""
+    yield from bases().values()

@@ -1,0 +1,117 @@
+"""What a planted fault is."""
+
+import dataclasses
+import re
+from collections.abc import Iterator
+
+from kgen.verify.request import Request
+
+Edit = tuple[str, str] | tuple[str, str, int]
+"""Old text, new text, and how often the old one occurs if not once."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A kind of fault.
+
+    Attributes:
+      group: What it is about, such as `barriers`.
+      name: A few words; unique among the kinds.
+      what: What is wrong, and what comes of it.
+    """
+
+    group: str
+    name: str
+    what: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Base:
+    """A right kernel.
+
+    Attributes:
+      name: An identifier, unique among the kernels.
+      schedule: What schedule it has; several kernels may share one.
+      source: The module's text.
+      request: The sizes at which it is verified.
+    """
+
+    name: str
+    schedule: str
+    source: str
+    request: Request
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """A kind of fault, planted by the same edits into several kernels.
+
+    Attributes:
+      kind: The kind.
+      bases: Names of the kernels.
+      edits: What is replaced; every old text occurs exactly as often as it says.
+      variant: Tells it from another fault of the same kind in the same kernel.
+      sizes: m, n and k that replace those of the kernel's request.
+    """
+
+    kind: Kind
+    bases: tuple[str, ...]
+    edits: tuple[Edit, ...]
+    variant: str = ""
+    sizes: tuple[int, int, int] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    """A kernel with one fault.
+
+    Attributes:
+      name: An identifier, unique among the mutants, and the module's name.
+      kind: What is wrong with it.
+      schedule: Schedule of its kernel.
+      source: The module's text.
+      request: What it is verified for; the kernel without the fault passes it.
+      base: Name of that kernel.
+    """
+
+    name: str
+    kind: Kind
+    schedule: str
+    source: str
+    request: Request
+    base: str
+
+
+def planted(fault: Fault, base: Base) -> Mutant:
+    """Plants a fault into a kernel.
+
+    Raises:
+      ValueError: an old text does not occur as often as the edit says.
+    """
+    words = " ".join(word for word in (fault.kind.name, fault.variant) if word)
+    name = f"{base.name}__{re.sub(r'[^a-z0-9]+', '_', words.lower())}"
+    source = base.source
+    for edit in fault.edits:
+        old, new, times = (*edit, 1)[:3]
+        if source.count(old) != times:
+            raise ValueError(f"{name}: {old!r} occurs {source.count(old)} times")
+        source = source.replace(old, new)
+    request = resized(base.request, fault.sizes) if fault.sizes else base.request
+    request = dataclasses.replace(request, name=name, source=source)
+    return Mutant(name, fault.kind, base.schedule, source, request, base.name)
+
+
+def resized(request: Request, sizes: tuple[int, int, int]) -> Request:
+    """Returns the request for one other size."""
+    m, n, k = sizes
+    (case,) = request.cases
+    return dataclasses.replace(
+        request, cases=(dataclasses.replace(case, m=m, n=n, k=k),)
+    )
+
+
+def plant(faults: tuple[Fault, ...], bases: dict[str, Base]) -> Iterator[Mutant]:
+    """Yields the mutants of some faults."""
+    for fault in faults:
+        for name in fault.bases:
+            yield planted(fault, bases[name])

@@ -1,0 +1,66 @@
+"""Runs one kernel as most people test: JAX's own interpreter, one size, allclose.
+
+    python plain.py MODULE LAYOUT DTYPE M N K
+
+This is a program of its own, so that nothing of kgen is imported. It prints a line:
+what it found, or `passed`.
+"""
+
+import contextlib
+import importlib.util
+import io
+import logging
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental.pallas import mosaic_gpu as plgpu
+
+RACE = "RACE DETECTED"
+RELATIVE = 1e-2
+
+
+def main() -> None:
+    """Prints the outcome."""
+    path, layout, dtype, *sizes = sys.argv[1:]
+    m, n, k = map(int, sizes)
+    module = _load(Path(path))
+    rng = np.random.default_rng(0)
+    shapes = ((m, k), (k, n) if layout == "nn" else (n, k))
+    a, b = (jnp.asarray(rng.standard_normal(shape), dtype) for shape in shapes)
+    heard = io.StringIO()
+    logging.getLogger().addHandler(logging.StreamHandler(heard))
+    with contextlib.redirect_stdout(heard):  # JAX before 0.12 prints its races.
+        outcome = _outcome(module, a, b, layout)
+    print("race" if RACE in heard.getvalue() else outcome)
+
+
+def _outcome(module: ModuleType, a: jax.Array, b: jax.Array, layout: str) -> str:
+    params = plgpu.InterpretGPUParams(detect_races=True)
+    try:
+        result = np.asarray(module.matmul(a, b, interpret=params), np.float32)
+    except Exception as error:
+        return "race" if RACE in str(error) else f"error: {type(error).__name__}"
+    left, right = np.asarray(a, np.float32), np.asarray(b, np.float32)
+    expected = left @ (right.T if layout == "nt" else right)
+    try:
+        np.testing.assert_allclose(result, expected, rtol=RELATIVE)
+    except AssertionError:
+        return "numbers"
+    return "passed"
+
+
+def _load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+if __name__ == "__main__":
+    main()
