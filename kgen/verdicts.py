@@ -37,7 +37,7 @@ class Result:
 def text_of(result: Result) -> str:
     """Returns a result as people read it."""
     if result.verdict is None:
-        return f"not verified  {result.label}\n" + _indented(str(result.error))
+        return f"not verified  {result.label}" + _indented(str(result.error))
     word = "passed" if result.passed else "FAILED"
     levels = [each for each in result.verdict.levels if each.level != "import"]
     told = ", ".join(map(_short, levels))

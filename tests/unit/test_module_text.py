@@ -1,0 +1,61 @@
+"""What a module's text says of it."""
+
+from pathlib import Path
+
+import pytest
+
+from kgen import module_text, pipeline
+
+ROOT = Path(__file__).parents[2]
+PLANS = {plan.name: plan for plan in pipeline.plan_all([ROOT / "specs"])}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_rendered_module_says_what_its_plan_says(name):
+    plan = PLANS[name]
+    text = (ROOT / "generated" / f"{name}.py").read_text(encoding="utf-8")
+    assert module_text.describe(text) == module_text.Described(
+        function=plan.op,
+        arch=plan.arch,
+        layout=plan.layout,
+        operand_dtype=plan.operand_dtype,
+        out_dtype=plan.out_dtype,
+        multiples=(plan.tile_m, plan.tile_n, plan.tile_k),
+        stages=plan.max_concurrent_steps,
+    )
+
+
+OPERANDS = """    a    {a}[m, k]    m a multiple of 64
+    b    {b}[{axes}]
+    out  float16[m, n]
+
+    from x import f
+(sm_90a)
+"""
+
+
+@pytest.mark.parametrize(
+    ("docstring", "reason"),
+    [
+        ("", "its docstring does not list a, b and out"),
+        (
+            OPERANDS.format(a="float16", b="int8", axes="k, n"),
+            "the dtypes float16, int8",
+        ),
+        (OPERANDS.format(a="float16", b="float16", axes="k, m"), r"\[k, m\]"),
+    ],
+)
+def test_what_says_nothing_is_told(docstring, reason):
+    with pytest.raises(module_text.NotDescribedError, match=reason):
+        module_text.describe(f'"""x\n\n{docstring}"""\n')
+
+
+def test_what_is_not_said_is_one():
+    docstring = OPERANDS.format(a="float16", b="float16", axes="k, n")
+    found = module_text.describe(f'"""x\n\n{docstring}"""\n')
+    assert (found.multiples, found.stages) == ((64, 1, 1), 1)
+
+
+def test_names_that_may_be_functions():
+    text = "from x import y as z\ng = h = 1\ndef f(): pass\nclass C: pass\n"
+    assert module_text.functions(text) == ("z", "g", "h", "f")

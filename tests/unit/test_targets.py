@@ -1,0 +1,193 @@
+"""What `kgen verify` is asked to verify."""
+
+from pathlib import Path
+
+import pytest
+
+from kgen.errors import FileError, SpecError, UsageError
+from kgen.targets import Asked, find_targets
+from kgen.verify.request import OperandCase, RequestCase
+
+ROOT = Path(__file__).parents[2]
+SPEC = '[kernel]\nname = "small"\nop = "matmul"\n[tile]\nm = 64\nn = 128\n'
+FUNCTIONS = "def reference(a): return a\ndef right(a): return a\ndef f(a): return a\n"
+
+
+def track(futures, doing):
+    return futures
+
+
+def targets(*names, **asked):
+    return list(find_targets([str(name) for name in names], Asked(**asked), track))
+
+
+@pytest.fixture
+def spec(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(SPEC)
+    return path
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "my-kernels.py"
+    path.write_text(FUNCTIONS)
+    return path
+
+
+def test_a_spec_stands_for_its_module_with_the_plans_smem(spec):
+    (target,) = targets(spec)
+    assert target.label == "small.toml (small)"
+    assert "DELAY_RELEASE = 1" in target.request.source
+    assert all(case.smem_bytes for case in target.request.cases)
+    assert target.request.path == ""
+
+
+def test_shapes_take_the_place_of_the_specs_own(spec):
+    (target,) = targets(spec, shapes=("64,128,64", "128,256,512"))
+    cases = target.request.cases
+    assert [(c.m, c.n, c.k) for c in cases] == [(64, 128, 64), (128, 256, 512)]
+    # The ring is shorter than planned with fewer steps than slots.
+    assert cases[0].smem_bytes is None
+    assert cases[1].smem_bytes > 0
+
+
+def test_a_module_is_asked_about_as_it_is(tmp_path):
+    text = (ROOT / "generated" / "bf16_nt_128x96.py").read_text("utf-8")
+    path = tmp_path / "mine.py"
+    path.write_text(text + "# edited\n", "utf-8")
+    (target,) = targets(path)
+    request = target.request
+    assert (target.label, request.source) == (str(path), text + "# edited\n")
+    assert (request.name, request.function, request.layout) == ("mine", "matmul", "nt")
+    assert (request.operand_dtype, request.out_dtype) == ("bfloat16", "float32")
+    sizes = [(case.m, case.n, case.k) for case in request.cases]
+    assert all(m % 128 == n % 96 == k % 64 == 0 for m, n, k in sizes)
+    assert sorted(m // 128 for m, _, _ in sizes[:4]) == [1, 2, 3, 7]
+    assert all(case.smem_bytes is None for case in request.cases)
+
+
+def test_a_directory_without_specs_stands_for_its_modules():
+    found = targets(ROOT / "generated")
+    modules = sorted((ROOT / "generated").glob("*.py"))
+    assert [target.label for target in found] == [str(path) for path in modules]
+
+
+def test_targets_stay_in_their_order(spec, file):
+    module = ROOT / "generated" / "fp16_128x128.py"
+    shape = {"shapes": ("128,128,64",)}
+    labels = [each.label for each in targets(module, spec, f"{file}:f", spec, **shape)]
+    assert labels == [
+        str(module),
+        "small.toml (small)",
+        f"{file}:f",
+        "small.toml (small)",
+    ]
+
+
+def test_a_function_with_operands(file):
+    shapes = ("f16[64,128]", "f16[128,64]")
+    (target,) = targets(f"{file}:f", shapes=shapes)
+    request = target.request
+    assert (request.op, request.function, request.reference) == (
+        "function",
+        "f",
+        "reference",
+    )
+    assert (request.name, request.path) == ("my_kernels", str(file.absolute()))
+    assert request.cases == (
+        OperandCase(operands=("float16[64,128]",)),
+        OperandCase(operands=("float16[128,64]",)),
+    )
+    (target,) = targets(f"{file}:f", shapes=shapes, reference="right")
+    assert target.request.reference == "right"
+
+
+def test_a_function_with_sizes_is_a_matmul(file):
+    (target,) = targets(f"{file}:f", shapes=("64,128,256",), dtype="bfloat16")
+    request = target.request
+    assert (request.op, request.operand_dtype, request.out_dtype) == (
+        "matmul",
+        "bfloat16",
+        "",
+    )
+    assert request.cases == (RequestCase(m=64, n=128, k=256),)
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({}, "--shape is missing for"),
+        ({"shapes": ("1,2,3",), "dtype": "int8"}, "--dtype must be one of float16, "),
+        ({"shapes": ("1,2,3", "f16[2]")}, "go neither with operands nor with"),
+        ({"shapes": ("1,2,3",), "reference": "right"}, "go neither with operands nor"),
+        (
+            {"shapes": ("f16[2]",), "reference": "wrong"},
+            "has no function wrong\n  allow",
+        ),
+        ({"shapes": ("f16",)}, "neither three sizes nor a list"),
+    ],
+)
+def test_what_a_function_cannot_be_asked(file, asked, reason):
+    with pytest.raises(UsageError, match=reason):
+        targets(f"{file}:f", **asked)
+
+
+@pytest.mark.parametrize("name", ["g", ""])
+def test_a_function_that_is_not_there(file, name):
+    with pytest.raises(UsageError, match="allowed: reference, right, f"):
+        targets(f"{file}:{name}", shapes=("f16[2]",))
+
+
+@pytest.mark.parametrize(
+    ("shape", "reason"),
+    [
+        ("100,128,64", "m = 100 is not a positive multiple of 64, as small needs it"),
+        ("64,128,0", "k = 0 is not a positive multiple of 64"),
+        ("f16[64,64]", "is not three sizes, as a matmul has them"),
+    ],
+)
+def test_sizes_that_a_spec_cannot_do(spec, shape, reason):
+    with pytest.raises(UsageError, match=reason):
+        targets(spec, shapes=(shape,))
+
+
+def test_a_file_that_says_nothing_of_itself(file):
+    with pytest.raises(UsageError) as error:
+        targets(file)
+    assert str(error.value) == (
+        f"{file} does not say what it computes: its docstring does not list a, b and"
+        f" out\n  allowed: {file}:FUNCTION with --shape\n"
+        "  hint: functions and names of the file: reference, right, f"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "cannot be read: No such file"),
+        (b"\xff", "is not UTF-8 text"),
+        (b"def f(:\n", r"bad\.py:1 is not Python: "),
+        (b"x = '\0'\n", "is not Python: "),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["", ":f"])
+def test_files_that_cannot_be_read(tmp_path, content, reason, suffix):
+    path = tmp_path / "bad.py"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(FileError, match=reason):
+        targets(f"{path}{suffix}", shapes=("f16[2]",))
+
+
+def test_a_reference_goes_with_a_function_alone(spec):
+    for name in (spec, ROOT / "generated" / "fp16_128x128.py"):
+        with pytest.raises(UsageError, match="--reference goes with"):
+            targets(name, reference="right")
+
+
+def test_every_problem_of_every_spec_is_told(tmp_path, spec):
+    (tmp_path / "bad.toml").write_text(SPEC.replace("64", "65").replace("128", "7"))
+    with pytest.raises(SpecError) as error:
+        targets(tmp_path)
+    assert len(error.value.problems) >= 2
