@@ -3,7 +3,8 @@
     python benchmarks/gpu_proof.py --out benchmarks/results/gpu_proof.json
 
 Each module runs in a process of its own with a time limit: a kernel that deadlocks or
-aborts is a result. Only jax and numpy are needed. For every size:
+aborts is a result. Only jax, numpy and this directory's parent are needed. For every
+size:
 
   exact     small integers give the float64 product, rounded once to the output's dtype
   close     iid normal operands stay within the tolerance of the standalone test
@@ -30,6 +31,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from kgen.verify import ptxas  # noqa: E402
+
 TILES = ((1, 2, 7), (2, 1, 3), (3, 7, 1), (7, 3, 2))
 RUNS = 20
 ROUNDS, ITERATIONS = 5, 10
@@ -165,17 +169,14 @@ def run_one(directory, name):
     print(json.dumps(outcome))
 
 
-def ptxas(text):
+def told_by_ptxas(text):
     """Returns registers, spilled bytes and warnings that ptxas told."""
-    registers = [int(r) for r in re.findall(r"Used (\d+) registers", text)]
-    spills = [int(s) for s in re.findall(r"(\d+) bytes spill stores", text)]
-    # Not C7519, which says that an instruction was added for the sake of wgmma.
-    lines = re.findall(r"^.*(?:warning|Performance|C75\d\d).*$", text, re.MULTILINE)
-    warnings = {line.strip() for line in lines if "C7519" not in line}
+    report = ptxas.parse(text)
+    spilled = [kernel.spill_store_bytes for kernel in report.kernels]
     return {
-        "registers": max(registers, default=None),
-        "spilled_bytes": max(spills, default=None),
-        "warnings": sorted(warnings),
+        "registers": report.registers,
+        "spilled_bytes": max(spilled, default=None),
+        "warnings": sorted(map(str, report.messages)),
     }
 
 
@@ -197,7 +198,7 @@ def run_in_process(directory, name, limit):
         lines = done.stderr.strip().splitlines()
         return {"error": f"exit {done.returncode}: " + "\n".join(lines[-5:])}
     outcome = json.loads(done.stdout.strip().splitlines()[-1])
-    return {**outcome, "ptxas": ptxas(done.stdout + done.stderr)}
+    return {**outcome, "ptxas": told_by_ptxas(done.stdout + done.stderr)}
 
 
 def is_right(outcome):

@@ -12,12 +12,12 @@ import argparse
 import importlib
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 # Compute warpgroups (0: not warp-specialised), rows and columns of the CTA's tile.
 TILES = [
@@ -85,7 +85,9 @@ def run_one(directory, name):
 
 
 def outcome_of(directory, name):
-    from gpu_proof import ptxas
+    from gpu_proof import told_by_ptxas
+
+    from kgen.verify import ptxas
 
     done = subprocess.run(
         [sys.executable, __file__, "--run", str(directory), "--module", name],
@@ -97,10 +99,10 @@ def outcome_of(directory, name):
     )
     told = done.stdout + done.stderr
     if done.returncode:
-        fatal = re.search(r"ptxas fatal *: (.*)", told)
+        refusal = ptxas.parse(told).refusal
         lines = done.stderr.strip().splitlines()
-        return {"compiled": False, "error": fatal[1] if fatal else lines[-1]}
-    found = ptxas(told)
+        return {"compiled": False, "error": str(refusal) if refusal else lines[-1]}
+    found = told_by_ptxas(told)
     right = json.loads(done.stdout.strip().splitlines()[-1])
     return {
         "compiled": True,

@@ -1,0 +1,176 @@
+"""Runs one kernel with a planted fault and says what happens, step by step.
+
+Started by `mutants_gpu.py`, which knows what a process that hangs or dies means. Reads
+a job as JSON from stdin and writes one JSON object per line to what was its stdout:
+
+    {"event": "ready"}                                    the device computes
+    {"event": "compiling", "size": [m, n, k]}
+    {"event": "running", "size": [m, n, k], "inputs": "small integers"}
+    {"event": "result", "size": ..., "wrong": 0, "of": 24576, "differing_runs": 0, ...}
+    {"event": "error", "text": "ValueError: ..."}
+    {"event": "done"}
+
+Needs jax, numpy and kgen.verify, which needs nothing else here.
+"""
+
+import contextlib
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+
+class Events:
+    """Sends events to what was stdout; what anything else prints goes to stderr."""
+
+    def __init__(self):
+        self._file = os.fdopen(os.dup(1), "w")
+        os.dup2(2, 1)
+
+    def send(self, event, **fields):
+        self._file.write(json.dumps({"event": event, **fields}) + "\n")
+        self._file.flush()
+
+
+def load(request, directory):
+    """Imports the module of a request and returns its function."""
+    path = Path(directory, f"{request.name}.py")
+    path.write_text(request.source, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(request.name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[request.name] = module
+    spec.loader.exec_module(module)
+    return getattr(module, request.function)
+
+
+def interpreting(platform):
+    """Has kernels interpreted that are traced in the block, if there is no GPU."""
+    if platform == "cuda":
+        return contextlib.nullcontext()
+    from jax.experimental.pallas import mosaic_gpu as plgpu
+
+    from kgen.verify import upstream
+
+    return upstream.interpreted(plgpu.InterpretGPUParams(uninitialized_memory="nan"))
+
+
+def small(request, case, kind):
+    """Returns operands, the expected result in float64 and the error allowed."""
+    from kgen.verify import compare, numerics
+    from kgen.verify.floats import FORMATS
+    from kgen.verify.reference import INTEGERS
+
+    inputs, reference = numerics.draw(request, case, kind)
+    if kind == INTEGERS:
+        return inputs, FORMATS[request.out_dtype].round(reference.expected), 0.0
+    allowed = compare.tolerance(
+        reference.expected,
+        reference.magnitude,
+        reduction=reference.reduction,
+        operand_dtype=request.operand_dtype,
+        out_dtype=request.out_dtype,
+        tf32=True,
+    )
+    return inputs, reference.expected, allowed
+
+
+def large(request, case, directory):
+    """Returns the same of a size for which the product was prepared."""
+    import numpy as np
+
+    from kgen.verify.floats import FORMATS
+
+    a, b, product = (
+        np.load(Path(directory, f"{case.m}x{case.n}x{case.k}.{part}.npy"))
+        for part in ("a", "b", "product")
+    )
+    b = np.ascontiguousarray(b.T) if request.layout == "nt" else b
+    operands = [array.astype(np.dtype(request.operand_dtype)) for array in (a, b)]
+    expected = FORMATS[request.out_dtype].round(product.astype(np.float64))
+    return operands, expected, 0.0
+
+
+def judge(first, difference, expected, allowed):
+    """Counts wrong elements of the first run, and runs that differ from it."""
+    import numpy as np
+
+    (result,) = first
+    if result.shape != expected.shape:
+        raise ValueError(f"returns shape {result.shape}, expected {expected.shape}")
+    values = np.asarray(result).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        # Written so that a NaN is wrong.
+        wrong = ~(np.abs(values - expected) <= allowed)
+    return {
+        "wrong": int(wrong.sum()),
+        "unwritten": int(np.isnan(values).sum()),
+        "of": int(wrong.size),
+        "differing_runs": difference.differing if difference else 0,
+        "differing_elements": difference.elements if difference else 0,
+    }
+
+
+def run(job, events):
+    """Runs the kernel at the sizes of its request and at a large one."""
+    import jax
+
+    from kgen.verify.lower import operands
+    from kgen.verify.reference import INTEGERS, KINDS
+    from kgen.verify.repeats import Poisoned, repeat
+    from kgen.verify.request import Request, RequestCase
+
+    request = Request.from_json(job["request"])
+    function = load(request, job["directory"])
+    plan = [
+        (case, kind, lambda case=case, kind=kind: small(request, case, kind))
+        for case in request.cases
+        for kind in KINDS
+    ]
+    m, n, k = job["large"]
+    if m:
+        case = RequestCase(m=m, n=n, k=k)
+        prepared = job["prepared"]
+        plan.append((case, INTEGERS, lambda: large(request, case, prepared)))
+    kernel, compiled_for = None, None
+    for case, kind, draw in plan:
+        size = [case.m, case.n, case.k]
+        if compiled_for != size:
+            events.send("compiling", size=size)
+            with interpreting(job["platform"]):
+                kernel = Poisoned(function, operands(request, case))
+            compiled_for = size
+        inputs, expected, allowed = draw()
+        on_device = [jax.device_put(array) for array in inputs]
+        events.send("running", size=size, inputs=kind)
+        found = judge(*repeat(kernel, on_device, job["runs"]), expected, allowed)
+        events.send("result", size=size, inputs=kind, **found)
+
+
+def main():
+    events = Events()
+    job = json.loads(sys.stdin.read())
+    import jax
+    import jax.numpy as jnp
+
+    device = jax.devices(job["platform"])[0]
+    jnp.ones(1024).sum().block_until_ready()
+    events.send("ready", device=device.device_kind)
+    from kgen.verify.explain import explain
+
+    request_name = json.loads(job["request"])["name"]
+    try:
+        run(job, events)
+    except Exception as error:
+        text = explain(error, Path(job["directory"], f"{request_name}.py"))
+        events.send("error", text=text.strip().splitlines()[0])
+    events.send("done")
+    # A device in an unknown state may hold up the end.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
