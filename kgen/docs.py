@@ -26,21 +26,24 @@ def build() -> dict[str, str]:
 def rules_page() -> str:
     """Returns the page of legality rules, from their registry."""
     from kgen.rule_groups import grouped
-    from kgen.rules import all_rules
+    from kgen.rules import all_rules, checked_on_about
 
     lines = [
         "# Rules",
         "",
-        "What makes a spec legal. `kgen rule CODE` prints the same.",
+        "What makes a spec or a kernel legal. `kgen rule CODE` prints the same.",
+        "",
+        checked_on_about(),
     ]
     for group, rules in grouped(all_rules()):
         lines += ["", f"## {group}"]
         for rule in rules:
             lines += ["", f"### {rule.code}: {_prose(rule.title)}", ""]
             lines += [_prose(rule.reason), ""]
-            lines += ["Refused:", "", *_fenced(rule.bad, "toml"), ""]
-            lines += ["Accepted:", "", *_fenced(rule.good, "toml"), ""]
-            lines += [f"Source: {_prose(rule.source)}"]
+            lines += ["Refused:", "", *_fenced(rule.bad, rule.language), ""]
+            lines += ["Accepted:", "", *_fenced(rule.good, rule.language), ""]
+            lines += [f"Checked on: {', '.join(rule.checked_on)}. "]
+            lines[-1] += f"Source: {_prose(rule.source)}"
     return _page(lines)
 
 
@@ -176,7 +179,7 @@ def _json_lines(name: str) -> list[str]:
     if name == "rule":
         about = (
             '`--format json` prints `{"rules": [...]}`, each with `code`, `title`, '
-            "`reason`, `source`, `bad` and `good`."
+            "`reason`, `source`, `bad`, `good` and `checked_on`."
         )
         return ["", about]
     return []

@@ -9,9 +9,10 @@ GROUPS = {
     "KG1": "wgmma",
     "KG2": "SMEM layouts",
     "KG3": "TMA",
-    "KG4": "SMEM, registers and threads of one CTA",
+    "KG4": "SMEM, registers, threads, clusters and grids",
     "KG5": "Pipelines",
     "KG6": "Schedules and entry points",
+    "KG7": "Blackwell: tcgen05 and tensor memory",
 }
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from kgen.arch import ARCHS, Arch
 from kgen.explain.shape import Shape, check_shape
 from kgen.explain.widest import why_swizzle
-from kgen.plan.budget import WARPGROUP_THREADS
 from kgen.plan.model import Layout, Plan
+from kgen.registers import WARPGROUP_THREADS
 from kgen.roofline import (
     SM_LIMITS,
     Occupancy,

@@ -5,14 +5,7 @@ import math
 from kgen.arch import Arch
 from kgen.plan.dtypes import ITEMSIZE
 from kgen.plan.model import Buffer, Registers
-
-WARPGROUP_THREADS = 128
-# Addresses, loop counters and barriers beside the accumulator, per thread: as many as
-# separate the accumulators that ptxas spilled on one H200 from those that it did not;
-# see benchmarks/register_limits.py.
-OTHER_REGISTERS = 28
-# The same beside the accumulator of one wgmma instruction, as ptxas counts.
-OTHER_REGISTERS_OF_WGMMA = 26
+from kgen.registers import OTHER_REGISTERS, WARPGROUP_THREADS
 
 
 def smem_buffer(
@@ -44,18 +37,6 @@ def compute_registers(arch: Arch, memory_registers: int, num_compute_wgs: int) -
     per_thread = arch.registers_per_sm // WARPGROUP_THREADS
     share = min(256, (per_thread - memory_registers) // num_compute_wgs)
     return max(share // 8 * 8, 0)
-
-
-def launch_registers(arch: Arch, num_compute_wgs: int) -> int:
-    """Returns the registers per thread that a warp-specialised CTA starts with."""
-    threads = (num_compute_wgs + 1) * WARPGROUP_THREADS
-    share = arch.registers_per_sm // threads // 8 * 8
-    return min(share, arch.max_registers_per_thread)
-
-
-def wgmma_registers(wg_n: int) -> int:
-    """Returns the registers per thread of one 64 x `wg_n` wgmma, all included."""
-    return 64 * wg_n // WARPGROUP_THREADS + OTHER_REGISTERS_OF_WGMMA
 
 
 def registers(

@@ -46,7 +46,15 @@ def test_explains_several_rules_in_the_order_asked():
 def test_json():
     outcome = kgen("rule", "kg101", "--format", "json")
     (rule,) = json.loads(outcome.stdout)["rules"]
-    assert list(rule) == ["code", "title", "reason", "source", "bad", "good"]
+    assert list(rule) == [
+        "code",
+        "title",
+        "reason",
+        "source",
+        "bad",
+        "good",
+        "checked_on",
+    ]
     assert rule["code"] == "KG101"
     every = json.loads(kgen("rule", "--format", "json").stdout)["rules"]
     assert [rule["code"] for rule in every] == list(all_rules())
@@ -58,7 +66,7 @@ def test_an_unknown_code():
     assert outcome.stdout == ""
     assert outcome.stderr == (
         "error: no rule is called KG1O1\n"
-        "  hint: did you mean KG101 or KG501 or KG601?\n"
+        "  hint: did you mean KG101 or KG601 or KG701?\n"
     )
 
 

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from kgen.rules import Rule, register
+from kgen.rules import SPEC, Rule, register
 
 if TYPE_CHECKING:
     from kgen.plan.candidate import Candidate
@@ -37,9 +37,26 @@ CHECKS: dict[str, Check] = {}
 
 
 def rule(
-    code: str, *, title: str, reason: str, source: str, bad: str, good: str
+    code: str,
+    *,
+    title: str,
+    reason: str,
+    source: str,
+    bad: str,
+    good: str,
+    also_on: tuple[str, ...] = (),
 ) -> Callable[[Check], Check]:
-    """Registers a function that yields a finding for every breach of a rule."""
+    """Registers a function that yields a finding for every breach of a rule.
+
+    Args:
+      code: Code of the rule; this and what follows are attributes of `Rule`.
+      title: See there.
+      reason: See there.
+      source: See there.
+      bad: See there.
+      good: See there.
+      also_on: Where it is checked beside the plan of a spec.
+    """
 
     def decorate(check: Check) -> Check:
         register(
@@ -50,17 +67,10 @@ def rule(
                 source=source,
                 bad=bad,
                 good=good,
+                checked_on=(SPEC, *also_on),
             )
         )
         CHECKS[code] = check
         return check
 
     return decorate
-
-
-def multiples(step: int, top: int) -> str:
-    """Returns the multiples of `step` up to `top` as text."""
-    values = range(step, top + 1, step)
-    if len(values) > 8:
-        return f"multiples of {step} up to {top}"
-    return ", ".join(map(str, values)) or f"a multiple of {step}"

@@ -3,18 +3,20 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kgen.plan.budget import (
+from kgen.plan.budget import compute_registers
+from kgen.plan.legality.base import Finding, rule
+from kgen.registers import (
+    MAX_MAXNREG,
+    MAXNREG_STEP,
+    MIN_MAXNREG,
     WARPGROUP_THREADS,
-    compute_registers,
     launch_registers,
     wgmma_registers,
 )
-from kgen.plan.legality.base import Finding, rule
+from kgen.rules import TRACE
 
 if TYPE_CHECKING:
     from kgen.plan.candidate import Candidate
-
-MIN_REGISTERS, MAX_REGISTERS, REGISTER_STEP = 24, 256, 8
 
 
 @rule(
@@ -25,6 +27,7 @@ MIN_REGISTERS, MAX_REGISTERS, REGISTER_STEP = 24, 256, 8
     source="CUDA C++ Programming Guide, compute capability 9.0: 227 KB per CTA",
     bad="[pipeline]\nmax_concurrent_steps = 16",
     good="[pipeline]\nmax_concurrent_steps = 4",
+    also_on=(TRACE,),
 )
 def smem(candidate: "Candidate") -> Iterator[Finding]:
     needed = candidate.smem()
@@ -62,6 +65,7 @@ def _fits(candidate: "Candidate", stages: int) -> bool:
     "border was measured on one NVIDIA H200, see benchmarks/register_limits.py",
     bad="[tile]\nm = 256\nn = 128",
     good="[tile]\nm = 128\nn = 128",
+    also_on=(TRACE,),
 )
 def accumulator_registers(candidate: "Candidate") -> Iterator[Finding]:
     registers = candidate.registers
@@ -99,16 +103,17 @@ def _smaller_tile(candidate: "Candidate") -> str:
     source="PTX ISA, setmaxnreg",
     bad="[schedule]\nwarp_specialized = true\nmemory_registers = 42",
     good="[schedule]\nwarp_specialized = true\nmemory_registers = 40",
+    also_on=(TRACE,),
 )
 def memory_registers(candidate: "Candidate") -> Iterator[Finding]:
     count = candidate.memory_registers
     if count is None:
         return
-    if count % REGISTER_STEP or not MIN_REGISTERS <= count <= MAX_REGISTERS:
+    if count % MAXNREG_STEP or not MIN_MAXNREG <= count <= MAX_MAXNREG:
         yield Finding(
             "schedule.memory_registers",
             f"memory_registers = {count}",
-            f"multiples of {REGISTER_STEP} from {MIN_REGISTERS} to {MAX_REGISTERS}",
+            f"multiples of {MAXNREG_STEP} from {MIN_MAXNREG} to {MAX_MAXNREG}",
         )
 
 
@@ -123,6 +128,7 @@ def memory_registers(candidate: "Candidate") -> Iterator[Finding]:
     "memory_registers = 136",
     good="[tile]\nm = 192\n[schedule]\nwarp_specialized = true\nnum_compute_wgs = 3\n"
     "memory_registers = 40",
+    also_on=(TRACE,),
 )
 def register_shares(candidate: "Candidate") -> Iterator[Finding]:
     count, wgs = candidate.memory_registers, candidate.num_compute_wgs
@@ -135,7 +141,7 @@ def register_shares(candidate: "Candidate") -> Iterator[Finding]:
             "schedule.memory_registers",
             f"memory_registers = {count} leaves {share} for each of {wgs} compute "
             "warpgroups",
-            f"at most {even // REGISTER_STEP * REGISTER_STEP}",
+            f"at most {even // MAXNREG_STEP * MAXNREG_STEP}",
         )
 
 
@@ -151,11 +157,12 @@ def register_shares(candidate: "Candidate") -> Iterator[Finding]:
     "[schedule]\nwarp_specialized = true\nnum_compute_wgs = 3",
     good='[kernel]\nlayout = "nt"\n[tile]\nm = 192\nn = 200\n'
     "[schedule]\nwarp_specialized = true\nnum_compute_wgs = 3",
+    also_on=(TRACE,),
 )
 def one_wgmma(candidate: "Candidate") -> Iterator[Finding]:
     if candidate.memory_registers is None:
         return
-    available = launch_registers(candidate.arch, candidate.num_compute_wgs)
+    available = launch_registers(candidate.arch, candidate.num_compute_wgs + 1)
     needed = wgmma_registers(candidate.wg_n)
     if needed > available:
         columns = candidate.wg_n - 2 * (needed - available)

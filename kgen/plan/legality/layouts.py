@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kgen.plan.legality.base import Finding, rule
+from kgen.rules import TRACE
 
 if TYPE_CHECKING:
     from kgen.plan.candidate import Candidate
@@ -18,6 +19,7 @@ ROWS = 8  # A swizzle atom has 8 rows.
     source="Mosaic GPU, wgmma",
     bad="[transforms]\na = { swizzle = 128 }\nb = { swizzle = 64 }",
     good="[transforms]\na = { swizzle = 64 }\nb = { swizzle = 64 }",
+    also_on=(TRACE,),
 )
 def same_swizzle(candidate: "Candidate") -> Iterator[Finding]:
     a, b = candidate.a_layout.swizzle, candidate.b_layout.swizzle
@@ -37,6 +39,7 @@ def same_swizzle(candidate: "Candidate") -> Iterator[Finding]:
     source="Mosaic GPU, wgmma and async_copy",
     bad="[transforms]\na = { tiling = [16, 64] }",
     good="[transforms]\na = { tiling = [8, 64] }",
+    also_on=(TRACE,),
 )
 def tiling(candidate: "Candidate") -> Iterator[Finding]:
     layouts = (

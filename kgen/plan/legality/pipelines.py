@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kgen.plan.legality.base import Finding, rule
+from kgen.rules import SIMULATE, TRACE
 
 if TYPE_CHECKING:
     from kgen.plan.candidate import Candidate
@@ -19,6 +20,7 @@ PTX_WGMMA = "PTX ISA, wgmma.mma_async: operands are read asynchronously"
     source="JAX, plgpu.emit_pipeline; a hang on the GPU",
     bad="[pipeline]\nmax_concurrent_steps = 2\ndelay_release = 2",
     good="[pipeline]\nmax_concurrent_steps = 3\ndelay_release = 2",
+    also_on=(TRACE, SIMULATE),
 )
 def stages(candidate: "Candidate") -> Iterator[Finding]:
     pipeline = candidate.spec.pipeline
@@ -39,6 +41,7 @@ def stages(candidate: "Candidate") -> Iterator[Finding]:
     source=PTX_WGMMA,
     bad="[pipeline]\ndelay_release = 0\nwgmma_in_flight = 1",
     good="[pipeline]\ndelay_release = 1\nwgmma_in_flight = 1",
+    also_on=(SIMULATE,),
 )
 def delay(candidate: "Candidate") -> Iterator[Finding]:
     pipeline = candidate.spec.pipeline

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kgen.plan.legality.base import Finding, rule
 from kgen.plan.model import Layout
+from kgen.rules import TRACE
 
 if TYPE_CHECKING:
     from kgen.plan.candidate import Candidate
@@ -36,6 +37,7 @@ def _copies(
     source="CUDA driver API, cuTensorMapEncodeTiled",
     bad='[kernel]\nlayout = "nt"\n[tile]\nm = 384\nn = 24',
     good='[kernel]\nlayout = "nt"\n[tile]\nm = 256\nn = 24',
+    also_on=(TRACE,),
 )
 def box(candidate: "Candidate") -> Iterator[Finding]:
     limit = candidate.arch.tma_box
@@ -61,6 +63,7 @@ def box(candidate: "Candidate") -> Iterator[Finding]:
     source="CUDA driver API, cuTensorMapEncodeTiled",
     bad='[kernel]\nlayout = "nt"\n[tile]\nn = 8\n[store]\nn = 4',
     good='[kernel]\nlayout = "nt"\n[tile]\nn = 8',
+    also_on=(TRACE,),
 )
 def row_bytes(candidate: "Candidate") -> Iterator[Finding]:
     for key, name, (_, columns), _, itemsize in _copies(candidate):
@@ -82,6 +85,7 @@ def row_bytes(candidate: "Candidate") -> Iterator[Finding]:
     source="Mosaic GPU, async_copy; reproduced on a CPU",
     bad='[kernel]\nlayout = "nt"\n[tile]\nn = 8\nk = 4',
     good='[kernel]\nlayout = "nt"\n[tile]\nn = 8\nk = 64',
+    also_on=(TRACE,),
 )
 def copy_bytes(candidate: "Candidate") -> Iterator[Finding]:
     for key, name, shape, _, itemsize in _copies(candidate):

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kgen.plan.legality.base import Finding, multiples, rule
+from kgen.plan.legality.base import Finding, rule
+from kgen.rules import TRACE, multiples
 
 if TYPE_CHECKING:
     from kgen.plan.candidate import Candidate
@@ -22,6 +23,7 @@ WGMMA_N_MAX = 256
     source=PTX,
     bad="[tile]\nm = 100",
     good="[tile]\nm = 128",
+    also_on=(TRACE,),
 )
 def tile_m(candidate: "Candidate") -> Iterator[Finding]:
     parts = candidate.num_compute_wgs if candidate.split == "m" else 1
@@ -44,6 +46,7 @@ def tile_m(candidate: "Candidate") -> Iterator[Finding]:
     source=PTX,
     bad='[kernel]\nlayout = "nt"\n[dtypes]\nout = "float32"\n[tile]\nn = 20',
     good='[kernel]\nlayout = "nt"\n[dtypes]\nout = "float32"\n[tile]\nn = 24',
+    also_on=(TRACE,),
 )
 def wgmma_n(candidate: "Candidate") -> Iterator[Finding]:
     parts = candidate.num_compute_wgs if candidate.split == "n" else 1
@@ -66,6 +69,7 @@ def wgmma_n(candidate: "Candidate") -> Iterator[Finding]:
     source="Mosaic GPU, wgmma and mma_utils; reproduced on a CPU",
     bad="[tile]\nn = 96\n[transforms]\nswizzle = 128",
     good="[tile]\nn = 96\n[transforms]\nswizzle = 64",
+    also_on=(TRACE,),
 )
 def n_major_b(candidate: "Candidate") -> Iterator[Finding]:
     swizzle = candidate.b_layout.swizzle
@@ -99,6 +103,7 @@ def _more_columns(candidate: "Candidate", swizzle: int) -> str:
     source="Mosaic GPU, wgmma; reproduced on a CPU",
     bad="[tile]\nk = 40",
     good="[tile]\nk = 64",
+    also_on=(TRACE,),
 )
 def tile_k(candidate: "Candidate") -> Iterator[Finding]:
     swizzle, k = candidate.a_layout.swizzle, candidate.tile_k
@@ -121,6 +126,7 @@ def tile_k(candidate: "Candidate") -> Iterator[Finding]:
     source=PTX,
     bad='[dtypes]\na = "float16"\nb = "bfloat16"',
     good='[dtypes]\na = "bfloat16"\nb = "bfloat16"',
+    also_on=(TRACE,),
 )
 def same_dtype(candidate: "Candidate") -> Iterator[Finding]:
     a, b = candidate.spec.dtypes.a, candidate.spec.dtypes.b
@@ -132,12 +138,14 @@ def same_dtype(candidate: "Candidate") -> Iterator[Finding]:
 
 @rule(
     "KG106",
-    title="The accumulator is float32",
-    reason="bfloat16 and float32 operands accumulate in float32 only. float16 could "
-    "accumulate in float16, which overflows at 65,504 and loses 13 bits on the way.",
+    title="The accumulator has a dtype that the operands allow",
+    reason="bfloat16 and float32 operands accumulate in float32, int8 in int32. float16 can "
+    "accumulate in float16, too, which overflows at 65,504 and loses 13 bits on the "
+    "way: in a spec it is refused.",
     source=PTX,
     bad='[dtypes]\naccumulator = "float16"',
     good='[dtypes]\naccumulator = "float32"',
+    also_on=(TRACE,),
 )
 def accumulator(candidate: "Candidate") -> Iterator[Finding]:
     dtype = candidate.spec.dtypes.accumulator
@@ -155,6 +163,7 @@ def accumulator(candidate: "Candidate") -> Iterator[Finding]:
     source=PTX + ", matrix descriptor; reproduced on a CPU",
     bad='[kernel]\nlayout = "nn"\n[dtypes]\na = "float32"\nb = "float32"',
     good='[kernel]\nlayout = "nt"\n[dtypes]\na = "float32"\nb = "float32"',
+    also_on=(TRACE,),
 )
 def transposed(candidate: "Candidate") -> Iterator[Finding]:
     if candidate.layout == "nn" and candidate.itemsize != 2:

@@ -1,0 +1,670 @@
+"""Level `static`: legality rules on traced kernels.
+
+Every rule is broken by a small kernel of its own, beside what JAX itself says of it; and
+no rule finds fault with kernels that are right.
+"""
+
+import dataclasses
+import functools
+import importlib
+import importlib.util
+import types
+from functools import partial
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import ShapeDtypeStruct as Struct
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import mosaic_gpu as plgpu
+from verify_requests import KERNELS, broken, request
+
+from kgen.arch import SM_90A
+from kgen.pipeline import plan_all, request_of
+from kgen.rules import SIMULATE, SPEC, TRACE, all_rules
+from kgen.verify import static, upstream, verify
+from kgen.verify.explain import LevelError, NotModelledError
+from kgen.verify.request import OperandCase, Request
+from kgen.verify.static import errors, pieces
+from kgen.verify.static.rules import TRACED
+
+ROOT = Path(__file__).parents[2]
+MODULE = KERNELS / "traced.py"
+
+
+def imported(path: Path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+t = imported(MODULE)
+F16, F32, BF16, FP8 = jnp.float16, jnp.float32, jnp.bfloat16, jnp.float8_e4m3fn
+TILED = {"transforms": t.layout(128)}
+ALL = (pl.ds(0, 64), pl.ds(0, 64))
+EMIT = plgpu.emit_pipeline
+START = plgpu.PipelinePipeline.START
+
+BARE = ""
+"""JAX raises an AssertionError without a message."""
+NOTHING = None
+"""JAX traces and lowers the kernel without complaint."""
+LAYOUTS = "Failed to infer a possible set of layouts"
+INTERNAL = "internal verification error"
+
+
+def scratch(*refs, **options):
+    return partial(t.launch, t.nothing, scratch=refs, **options)
+
+
+def smem(*shape, dtype=F16, **options):
+    return plgpu.SMEM(shape, dtype, **options)
+
+
+BROKEN = [
+    ("KG101", partial(t.product, m=96), (), INTERNAL),
+    ("KG101", partial(t.product, m=100), (), BARE),
+    ("KG102", partial(t.product, n=20, k_major=True), (), BARE),
+    ("KG102", partial(t.product, n=264, k_major=True), (), "N must be a multiple of 8"),
+    ("KG103", partial(t.product, n=24), (), BARE),
+    (
+        "KG103",
+        partial(t.product, n=40, a_layout=t.layout(32), b_layout=t.layout(32)),
+        (),
+        BARE,
+    ),
+    (
+        "KG103",
+        partial(t.product, n=24, a_layout=(), b_layout=()),
+        (),
+        "No valid tiling found",
+    ),
+    ("KG104", partial(t.product, k=96), (), BARE),
+    ("KG105", partial(t.product, b_dtype=BF16), (), "Mixed input dtypes"),
+    ("KG106", partial(t.product, dtype=BF16, accumulator=F16), (), "only supports acc"),
+    ("KG107", partial(t.product, k=32, dtype=F32), (), "Only f16 WGMMA"),
+    ("KG107", partial(t.product, k=128, n=128, dtype=FP8), (), "Only f16 WGMMA"),
+    (
+        "KG107",
+        partial(t.product, k=32, dtype=F32, k_major=True, m_major=True),
+        (),
+        "Only f16 WGMMA",
+    ),
+    (
+        "KG108",
+        partial(t.product, k=32, dtype=F32, k_major=True, a_in_registers=True),
+        (),
+        "Only f16, bf16, i8",
+    ),
+    (
+        "KG109",
+        partial(t.product, dtype=jnp.int16, accumulator=jnp.int32),
+        (),
+        INTERNAL,
+    ),
+    ("KG201", partial(t.product, b_layout=t.layout(64)), (), LAYOUTS),
+    ("KG202", partial(t.product, a_layout=t.layout(128, rows=16)), (), LAYOUTS),
+    ("KG202", partial(t.product, a_layout=t.layout(128)[:1]), (), LAYOUTS),
+    ("KG202", partial(t.product, a_layout=t.layout(128)[1:]), (), LAYOUTS),
+    ("KG204", scratch(smem(64, 96, **TILED)), (), BARE),
+    (
+        "KG204",
+        scratch(smem(64, 32, transforms=t.layout(128)[1:])),
+        (),
+        "requires the trailing dimension",
+    ),
+    (
+        "KG204",
+        partial(t.product, a_layout=t.layout(128)[::-1]),
+        (),
+        "Unsupported transforms",
+    ),
+    (
+        "KG204",
+        partial(t.load, index=t.rows(64), shape=(64,), transforms=t.layout(128)[:1]),
+        (256,),
+        INTERNAL,
+    ),
+    ("KG205", lambda: t.layout(16), (), "Swizzle 16 is not supported"),
+    ("KG301", partial(t.load, index=t.rows(512), shape=(512, 64)), (1024, 64), "<=256"),
+    (
+        "KG301",
+        partial(t.store, index=t.block(512, 64), shape=(512, 64)),
+        (1024, 128),
+        "<=256",
+    ),
+    (
+        "KG302",
+        partial(t.load, index=t.block(64, 8), shape=(64, 8)),
+        (256, 12),
+        "multiple of 16 bytes",
+    ),
+    (
+        "KG302",
+        partial(t.load, index=t.block(64, 4), shape=(64, 4)),
+        (256, 256),
+        "divisible by 128",
+    ),
+    (
+        "KG302",
+        partial(t.store, index=t.block(64, 8), shape=(64, 8)),
+        (256, 12),
+        "multiple of 16 bytes",
+    ),
+    (
+        "KG303",
+        partial(t.load, index=t.block(4, 8), shape=(4, 8), compiler_params=t.LANES),
+        (256, 8),
+        "divisible by the warpgroup size",
+    ),
+    (
+        "KG304",
+        partial(t.load, index=lambda: (), shape=(2, 2, 2, 2, 2, 64)),
+        (2, 2, 2, 2, 2, 64),
+        "up to 5 dimensions",
+    ),
+    (
+        "KG305",
+        partial(t.load, index=lambda: (pl.ds(0, 64), 0), shape=(64,)),
+        (256, 256),
+        "stride of the last dimension",
+    ),
+    (
+        "KG306",
+        partial(t.load, index=t.rows(64), shape=(64, 64)),
+        (2**32 + 64, 64),
+        NOTHING,
+    ),
+    (
+        "KG307",
+        partial(t.load, index=lambda: ALL, shape=(64, 64), **TILED),
+        (256, 200),
+        "multiple of its tiling 64",
+    ),
+    (
+        "KG308",
+        partial(
+            t.load,
+            index=lambda n: (pl.ds(0, 64), pl.ds(n * 32, 64)),
+            shape=(64, 64),
+            grid=(4,),
+            names=("n",),
+            **TILED,
+        ),
+        (256, 256),
+        LAYOUTS,
+    ),
+    (
+        "KG308",
+        partial(
+            t.load,
+            index=lambda n: (pl.ds(0, 64), pl.ds(n * 32, 64)),
+            shape=(64, 64),
+            grid=(4,),
+            names=("n",),
+            compiler_params=t.LANES,
+            **TILED,
+        ),
+        (256, 256),
+        NOTHING,
+    ),
+    (
+        "KG308",
+        partial(t.load, index=t.block(64, 64, 0, 32), shape=(64, 64), **TILED),
+        (256, 256),
+        LAYOUTS,
+    ),
+    (
+        "KG309",
+        partial(
+            t.load,
+            index=lambda n: ALL,
+            shape=(64, 64),
+            grid=(4,),
+            names=("n",),
+            collective="n",
+            **TILED,
+        ),
+        (256, 256),
+        "Unknown cluster axis n",
+    ),
+    (
+        "KG309",
+        scratch(plgpu.ClusterBarrier(collective_axes=("x",))),
+        (),
+        "Unknown cluster axis x",
+    ),
+    (
+        "KG310",
+        partial(
+            t.load,
+            index=lambda: (pl.ds(0, 64, 2), pl.ds(0, 64)),
+            shape=(64, 64),
+            **TILED,
+        ),
+        (256, 256),
+        NOTHING,
+    ),
+    ("KG401", scratch(smem(1024, 128)), (), "exceeds available shared memory"),
+    ("KG402", partial(t.product, m=256, n=128), (), NOTHING),
+    ("KG403", partial(t.registers, 16), (), NOTHING),
+    ("KG403", partial(t.registers, 264), (), NOTHING),
+    ("KG403", partial(t.registers, 42), (), "positive multiple of 8"),
+    ("KG404", partial(t.registers, 232, 232, 64), (), NOTHING),
+    (
+        "KG405",
+        partial(t.product, n=208, k_major=True, num_threads=4, thread_name="wg"),
+        (),
+        NOTHING,
+    ),
+    ("KG406", scratch(cluster=(3,), cluster_names=("x",)), (), NOTHING),
+    ("KG406", scratch(cluster=(4, 4), cluster_names=("x", "y")), (), NOTHING),
+    ("KG407", scratch(grid=(0,), grid_names=("x",)), (), NOTHING),
+    ("KG407", scratch(grid=(70_000, 1), grid_names=("m", "n")), (), NOTHING),
+    ("KG407", scratch(grid=(300, 300, 1, 1), grid_names=tuple("abcd")), (), NOTHING),
+    ("KG408", scratch(num_threads=9, thread_name="wg"), (), NOTHING),
+    (
+        "KG501",
+        partial(t.pipeline, EMIT, delays=(2,), max_concurrent_steps=2),
+        (),
+        "max_concurrent_steps must be greater",
+    ),
+    (
+        "KG501",
+        partial(t.specialized, delays=(2,)),
+        (),
+        "max_concurrent_steps must be greater",
+    ),
+    ("KG504", partial(t.specialized, delays=(1, 0)), (), "same delay_release"),
+    ("KG505", partial(t.specialized, memory_thread_idx=0), (), "must be the last"),
+    ("KG506", partial(t.specialized, out=True), (), "SMEM outputs are not supported"),
+    ("KG507", partial(t.specialized, depends=False), (), "dependency on the grid"),
+    ("KG508", partial(t.pipeline, EMIT, axes=("x",)), (), "collective_axes= is not"),
+    ("KG509", partial(t.specialized, steps=3, state=START), (), "divisible by"),
+    ("KG509", partial(t.specialized, delays=(1,), state=START), (), "not supported w"),
+    ("KG701", partial(t.tcgen05, m=192), (), "either 128 or 64 rows"),
+    ("KG702", partial(t.tcgen05, n=20), (), BARE),
+    ("KG703", partial(t.tcgen05, n=256, collective=True), (), "Only N <= 128"),
+    ("KG704", partial(t.tcgen05, columns=512), (), "exceeding the limit of 512"),
+    ("KG705", partial(t.tcgen05, orders=False), (), "orders_tensor_core"),
+]
+LEGAL = [
+    (t.product, ()),
+    (partial(t.product, m_major=True), ()),
+    (partial(t.product, a_in_registers=True, k_major=True), ()),
+    (partial(t.product, n=24, k_major=True), ()),
+    (partial(t.product, n=96, a_layout=t.layout(64), b_layout=t.layout(64)), ()),
+    (partial(t.product, n=96, a_layout=(), b_layout=()), ()),
+    (partial(t.store, index=t.rows(512), shape=(512, 64)), (1024, 64)),
+    (partial(t.load, index=t.block(4, 8), shape=(4, 8)), (256, 8)),
+    (
+        partial(t.load, index=lambda: (1, 1, 1), shape=(2, 2, 64)),
+        (2, 2, 2, 2, 2, 64),
+    ),
+    (
+        partial(
+            t.load,
+            index=lambda n: (pl.ds(0, 64), pl.ds(n * 64, 64)),
+            shape=(64, 64),
+            grid=(4,),
+            names=("n",),
+            **TILED,
+        ),
+        (256, 256),
+    ),
+    (
+        partial(
+            t.load,
+            index=lambda: ALL,
+            shape=(64, 64),
+            cluster=(2,),
+            cluster_names=("x",),
+            collective="x",
+            **TILED,
+        ),
+        (256, 256),
+    ),
+    (partial(t.pipeline, EMIT, max_concurrent_steps=2), ()),
+    (t.specialized, ()),
+    (partial(t.specialized, steps=4, state=START), ()),
+    (t.tcgen05, ()),
+    (partial(t.tcgen05, m=64), ()),
+    (partial(t.tcgen05, collective=True), ()),
+]
+
+
+def ignore(_):
+    """Takes what a level says about its progress."""
+
+
+def asked(shape, **options) -> Request:
+    operands = (f"float16[{','.join(map(str, shape))}]",) if shape else ()
+    fields = {"name": "traced", "source": "", "function": "f", "op": "function"}
+    cases = (OperandCase(operands=operands),)
+    return Request(**fields, arch="sm_90a", cases=cases, **options)
+
+
+def checked(function, shape=(), **options):
+    """Runs the level on a function of one array, or of none."""
+    asks = asked(shape, **options)
+    return static.run(function, asks, MODULE, ignore)
+
+
+def codes(text):
+    return [line[:5] for line in text.splitlines() if line.startswith("KG")]
+
+
+def names(case):
+    return case if isinstance(case, str) and case.startswith("KG") else ""
+
+
+@pytest.mark.parametrize(("code", "function", "shape", "_"), BROKEN, ids=names)
+def test_rule(code, function, shape, _):
+    with pytest.raises(LevelError) as caught:
+        checked(function, shape)
+    assert code in codes(str(caught.value))
+    # With one wgmma too large for its registers, so is the accumulator.
+    others = {"KG402"} if code == "KG405" else set()
+    assert {*codes(str(caught.value))} <= {code, *others}
+    if code != "KG205":
+        assert "  traced.py:" in str(caught.value)
+
+
+@pytest.mark.parametrize(("_", "function", "shape", "said"), BROKEN, ids=names)
+def test_what_jax_says_of_it(_, function, shape, said):
+    """Shows that the rule is needed, and that JAX still refuses what it forbids."""
+    operands = [Struct(shape, F16)] if shape else []
+
+    def lower():
+        traced = jax.jit(function).trace(*operands)
+        traced.lower(lowering_platforms=("cuda",))
+
+    if said is NOTHING:
+        lower()
+        return
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        lower()
+    if said == BARE:
+        assert isinstance(caught.value, AssertionError)
+        assert not str(caught.value)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(("function", "shape"), LEGAL)
+def test_what_is_legal_passes(function, shape):
+    assert checked(function, shape) == []
+    operands = [Struct(shape, F16)] if shape else []
+    traced = jax.jit(function).trace(*operands)
+    traced.lower(lowering_platforms=("cuda",))
+
+
+def test_every_rule_of_the_trace_is_broken_by_a_kernel():
+    on_trace = {code for code, rule in all_rules().items() if TRACE in rule.checked_on}
+    assert {code for code, *_ in BROKEN} == on_trace
+    assert {*TRACED, *(code for _, code in errors.MEANINGS)} == on_trace
+
+
+def test_every_rule_has_a_check():
+    # Found in a simulation: see test_a_store_that_is_not_committed below, and the
+    # tests of races and deadlocks.
+    simulated = {c for c, r in all_rules().items() if SIMULATE in r.checked_on}
+    assert simulated == {"KG501", "KG502", "KG503"}
+    assert all({*r.checked_on} <= {SPEC, TRACE, SIMULATE} for r in all_rules().values())
+    assert all(rule.checked_on for rule in all_rules().values())
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        ("    plgpu.commit_smem()\n", ""),  # KG503
+        ("plgpu.wgmma_wait(0)", "plgpu.wgmma_wait(1)"),  # KG502
+    ],
+)
+def test_what_only_a_simulation_finds(fault):
+    asks = request(broken(fault))
+    assert verify(asks, levels=("static",), cache=False).passed
+    failure = verify(asks, levels=("simulate",), cache=False).failure
+    assert failure.detail.startswith("data race")
+
+
+def test_a_finding_whole():
+    with pytest.raises(LevelError) as caught:
+        checked(partial(t.product, n=24))
+    line = next(
+        number
+        for number, text in enumerate(MODULE.read_text().splitlines(), 1)
+        if "plgpu.wgmma(" in text
+    )
+    assert str(caught.value) == (
+        "KG103 n = 24 of the wgmma is not a multiple of 64 (B is N-major, swizzle 128)\n"
+        f"  traced.py:{line}: plgpu.wgmma(acc, a, b_smem.T if k_major else b_smem)\n"
+        "  allowed: 64, 128, 192, 256\n"
+        "  hint: a narrower swizzle allows more sizes, a K-major B ([n, k], transposed)"
+        " multiples of 8; see `kgen rule KG103`"
+    )
+
+
+def test_a_rule_that_jax_tells_whole():
+    with pytest.raises(LevelError) as caught:
+        checked(partial(t.registers, 42))
+    text = str(caught.value)
+    assert text.startswith(
+        "KG403 memory_registers is a multiple of 8 from 24 to 256: ValueError: n must be"
+        " a positive multiple of 8, got 42\n  traced.py:"
+    )
+    assert text.endswith(
+        'plgpu.set_max_registers(count, action="decrease")\n'
+        "  hint: see `kgen rule KG403`"
+    )
+
+
+def test_all_findings_are_told_each_once():
+    with pytest.raises(LevelError) as caught:
+        checked(partial(t.product, m=96, n=24, k=96))
+    assert codes(str(caught.value)) == ["KG101", "KG103", "KG104"]
+
+
+def test_a_finding_that_not_every_case_has_says_where():
+    asks = dataclasses.replace(
+        asked(()),
+        cases=tuple(
+            OperandCase(operands=(f"float16[256,{n}]",)) for n in (64, 200, 136)
+        ),
+    )
+    load = partial(t.load, index=lambda: ALL, shape=(64, 64), **TILED)
+    with pytest.raises(LevelError) as caught:
+        static.run(load, asks, MODULE, ignore)
+    assert codes(str(caught.value)) == ["KG307", "KG307"]
+    assert "\n  at: float16[256,200]\n" in str(caught.value)
+    assert str(caught.value).endswith("\n  at: float16[256,136]")
+
+
+def test_an_allowed_rule_may_be_broken():
+    large = partial(t.product, m=256, n=128)
+    with pytest.raises(LevelError, match="KG402"):
+        checked(large)
+    assert checked(large, allow=("KG402",)) == []
+
+
+def test_an_allowed_rule_that_is_not_broken_is_noted():
+    assert checked(t.product, allow=("KG402",)) == [
+        "KG402 is allowed to be broken, but no kernel breaks it"
+    ]
+
+
+def test_an_error_that_is_no_rule_is_told_as_it_is():
+    def wrong():
+        raise ValueError("not today")
+
+    with pytest.raises(LevelError) as caught:
+        checked(wrong)
+    assert "ValueError: not today" in str(caught.value)
+
+
+def test_later_traces_meet_the_checks_of_jax_again():
+    wrong = partial(t.product, n=24)
+    with pytest.raises(LevelError, match="KG103"):
+        checked(wrong)
+    with pytest.raises(AssertionError):
+        jax.jit(wrong).trace()
+
+
+def test_a_jax_that_lacks_a_piece(monkeypatch):
+    from jax._src.pallas.mosaic_gpu import primitives
+
+    monkeypatch.delattr(primitives, "wgmma_ref_p")
+    with pytest.raises(
+        NotModelledError, match=r"^not checked on jax 0\.[0-9.]+: .*wgmma"
+    ):
+        checked(t.product)
+
+
+def test_a_gpu_that_is_not_known():
+    asks = dataclasses.replace(asked(()), arch="sm_75")
+    with pytest.raises(NotModelledError, match="not checked: sm_75 is not one of"):
+        static.run(t.product, asks, MODULE, ignore)
+
+
+def test_a_module_with_a_fault_fails_in_the_worker():
+    source = broken(
+        ("TILE_M, TILE_N, TILE_K = 64, 64", "TILE_M, TILE_N, TILE_K = 64, 24")
+    )
+    sizes = ((128, 192, 128),)
+    verdict = verify(request(source, sizes=sizes), levels=("static",), cache=False)
+    assert verdict.failure.level == "static"
+    assert verdict.failure.detail.startswith("KG103 n = 24 of the wgmma")
+    assert codes(verdict.failure.detail) == ["KG103"]
+    assert (
+        "small_matmul.py:41: plgpu.wgmma(acc, a_smem, b_smem)" in verdict.failure.detail
+    )
+
+
+PLANS = plan_all([ROOT / "specs"])
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
+def test_the_facts_of_a_rendered_module_agree_with_its_plan(plan):
+    path = ROOT / "generated" / f"{plan.name}.py"
+    function = imported(path).matmul
+    rendered = types.SimpleNamespace(name=plan.name, source=path.read_text("utf-8"))
+    asks = request_of(plan, rendered)
+    assert static.run(function, asks, path, ignore) == []
+    for case in asks.cases:
+        (kernel,) = static.facts(function, asks, case, path)
+        assert kernel.smem_bytes == case.smem_bytes
+        assert kernel.grid == plan.grid(case.m, case.n)
+        assert kernel.cluster == ()
+        assert kernel.num_threads == plan.num_warpgroups
+        assert {(p.m, p.n, p.b.shape[0]) for p in kernel.wgmmas} == {
+            (plan.wg_m, plan.wg_n, plan.tile_k)
+        }
+        assert {p.b.k_major for p in kernel.wgmmas} == {plan.layout == "nt"}
+        swizzles = {p.a.layout.swizzle for p in kernel.wgmmas}
+        assert swizzles == {plan.operand_layout.swizzle}
+        accumulators = [a for a in kernel.allocations if a.space == "accumulator"]
+        assert {a.registers for a in accumulators} == {plan.registers.accumulator}
+        memory = {c.count for c in kernel.registers if not c.increase}
+        wanted = {plan.memory_registers} if plan.memory_registers else set()
+        assert memory == wanted
+
+
+def upstream_kernel(name):
+    module = importlib.import_module(f"jax.experimental.pallas.ops.gpu.{name}")
+    upstream.pose_as_gpu(SM_90A)
+    return module
+
+
+def traced_facts(function, *operands):
+    known = pieces.load()
+    with pieces.lenient_layouts(known):
+        jaxpr = jax.jit(function).trace(*operands).jaxpr.jaxpr
+    return static.walk.kernels(known, jaxpr, Path("upstream.py"), SM_90A)
+
+
+def findings(function, *operands):
+    kernels = traced_facts(function, *operands)
+    assert kernels
+    assert all(kernel.wgmmas or kernel.mmas for kernel in kernels)
+    return [
+        finding.text(code)
+        for kernel in kernels
+        for code, finding in static.check(kernel)
+    ]
+
+
+@pytest.mark.parametrize("cluster", [None, "M", "N"])
+def test_the_matmul_of_jax_is_legal(cluster):
+    module = upstream_kernel("hopper_matmul_mgpu")
+    dimension = cluster and module.MatmulDimension[cluster]
+    config = module.TuningConfig(
+        tile_m=128,
+        tile_n=128,
+        tile_k=64,
+        max_concurrent_steps=4,
+        cluster_dimension=dimension,
+    )
+    a = Struct((2048, 2048), BF16)
+    assert findings(lambda a, b: module.matmul(a, b, None, config), a, a) == []
+
+
+@pytest.mark.parametrize("head_dim", [64, 128, 256])
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_attention_of_jax_is_legal(head_dim, causal, monkeypatch):
+    module = upstream_kernel("attention_mgpu")
+    cuda = types.SimpleNamespace(cuda_runtime_get_version=lambda: 13_000)
+    monkeypatch.setattr(module, "cuda_versions", cuda)
+    backward = ("block_q_dkv", "block_kv_dkv", "block_q_dq", "block_kv_dq")
+    config = module.TuningConfig(
+        block_q=64,
+        block_kv=64,
+        max_concurrent_steps=2,
+        causal=causal,
+        **dict.fromkeys(backward, 64),
+    )
+    q = Struct((1, 512, 4, head_dim), F16)
+
+    def loss(q, k, v):
+        return module.attention(q, k, v, config, False).astype(F32).sum()
+
+    assert findings(partial(module.attention, config=config), q, q, q) == []
+    if not causal:  # Upstream has no gradient of the other.
+        assert findings(jax.grad(loss, argnums=(0, 1, 2)), q, q, q) == []
+        emitter = module.attention_with_pipeline_emitter
+        assert findings(partial(emitter, config=config), q, q, q) == []
+
+
+def test_the_ragged_products_of_jax_are_legal():
+    blocks = {"block_m": 64, "block_n": 128, "block_k": 64, "max_concurrent_steps": 2}
+    blocks["grid_block_n"] = 2
+    groups, a = Struct((4,), jnp.int32), Struct((512, 512), BF16)
+    ragged = upstream_kernel("ragged_dot_mgpu").ragged_dot
+    transposed = upstream_kernel("transposed_ragged_dot_mgpu").transposed_ragged_dot
+
+    def run(function, a, b, groups):
+        return function(a, b, group_sizes=groups, **blocks)
+
+    assert findings(partial(run, ragged), a, Struct((4, 512, 512), BF16), groups) == []
+    assert findings(partial(run, transposed), a, a, groups) == []
+
+
+def test_the_mixed_type_matmul_of_jax_is_legal():
+    module = upstream_kernel("hopper_mixed_type_matmul_mgpu")
+    config = module.TuningConfig(
+        tile_m=64, tile_n=64, tile_k=64, max_concurrent_steps=2
+    )
+    kernel = partial(module.mixed_matmul_kernel, out_dtype=BF16, config=config)
+    a, b = Struct((512, 512), jnp.int8), Struct((512, 512), BF16)
+    assert findings(kernel, a, b) == []
+
+
+@pytest.mark.parametrize("collective", [False, True])
+def test_the_blackwell_matmul_of_jax_is_legal(collective):
+    module = upstream_kernel("blackwell_matmul_mgpu")
+    config = module.TuningConfig(
+        tile_m=128, tile_n=128, tile_k=64, max_concurrent_steps=4, collective=collective
+    )
+    a = Struct((1024, 1024), F16)
+    kernel = functools.partial(module.matmul_kernel, config=config)
+    assert findings(kernel, a, a) == []
