@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import select
 import selectors
 import signal
 import site
@@ -42,13 +43,14 @@ KEPT_VARIABLES = (
 )
 """What the worker may see of the user's environment: no JAX_*, no XLA_FLAGS."""
 
-GPU_VARIABLES = ("CUDA_DEVICE_ORDER", "CUDA_HOME", "CUDA_VISIBLE_DEVICES")
+GPU_VARIABLES = ("CUDA_DEVICE_ORDER", "CUDA_ROOT", "CUDA_VISIBLE_DEVICES")
 """What the worker may see besides when it runs on a GPU."""
 
 MARK = "KGEN_VERIFY_DIRECTORY"
 """Marks the worker's processes, so that those that left its group are found, too."""
 
 POLL_SECONDS = 0.05
+LAST_WORDS_SECONDS = 0.5
 TAIL_BYTES = 16_384
 TAIL_LINES = 5
 
@@ -119,10 +121,11 @@ def _environment(directory: str, scratch: Path, *, gpu: bool) -> dict[str, str]:
         "PYTHONUTF8": "1",
         "LC_ALL": "C.UTF-8",
         "TMPDIR": str(scratch),
-        **(_gpu_variables() if gpu else {"JAX_PLATFORMS": "cpu"}),
+        "JAX_PLATFORMS": "cpu",
         "JAX_TRACEBACK_FILTERING": "off",  # The place of an error is in the frames.
         # The simulated products are small: more threads only wait for each other.
         "OPENBLAS_NUM_THREADS": "1",
+        **(_gpu_variables() if gpu else {}),
         MARK: directory,
     }
 
@@ -203,10 +206,20 @@ class _Report:
                 if self.complete():
                     return
                 if ended:
+                    self._take_last_words(worker.stderr)
                     during = f"at {self.step}: " if self.step else ""
                     self.fail(during + _how_it_ended(worker, self.errors))
                 elif time.monotonic() - self.started > self.timeout:
                     self.fail(self._too_slow())
+
+    def _take_last_words(self, stderr: IO[bytes]) -> None:
+        """Reads what is passed on for a worker that has ended (`ptxas.Printed`)."""
+        end = time.monotonic() + LAST_WORDS_SECONDS
+        while (left := end - time.monotonic()) > 0:
+            readable, _, _ = select.select([stderr], [], [], left)
+            if not readable or not (data := _read(stderr)):
+                return
+            self.errors = (self.errors + data)[-TAIL_BYTES:]
 
     def complete(self) -> bool:
         """Whether every level has its result."""

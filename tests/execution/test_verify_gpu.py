@@ -256,3 +256,31 @@ def test_the_verdict_without_a_gpu_is_no_pass():
     assert (result.level, result.status) == ("gpu", "not_run")
     assert result.detail.startswith("not run on a gpu: jax ")
     assert not verdict.passed
+
+
+def test_the_worker_of_this_level_sees_the_gpus_that_the_user_chose(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=/tmp")
+    names = [*gpu.ENVIRONMENT, "CUDA_VISIBLE_DEVICES", "XLA_FLAGS"]
+    source = f"import os\nraise ValueError([os.environ.get(n) for n in {names}])\n"
+    for levels, seen in (
+        (("gpu",), [*gpu.ENVIRONMENT.values(), "3", None]),
+        (("lower",), ["cpu", None, None, "1", None, None]),
+    ):
+        verdict = verify(request(source), levels=levels, timeout=60, cache=False)
+        assert verdict.failure.detail.startswith(f"ValueError: {seen}"), verdict
+
+
+def test_the_last_words_of_a_worker_are_told_though_its_output_is_collected():
+    source = (
+        "import os\n"
+        "from kgen.verify.ptxas import Printed\n"
+        "printed = Printed()\n"
+        "printed.__enter__()\n"
+        "os.write(2, b'F1129 Check failed')\n"
+        "os.abort()\n"
+    )
+    verdict = verify(request(source), levels=("gpu",), timeout=60)
+    assert verdict.failure.detail == (
+        "the worker was ended by SIGABRT\n  F1129 Check failed"
+    )
