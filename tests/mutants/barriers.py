@@ -26,7 +26,7 @@ WAIT_ON_WRONG_SLOT = Kind(
     GROUP, "wait on the wrong slot's barrier", "the barrier is another slot's"
 )
 ARRIVE_ON_WRONG_SLOT = Kind(
-    GROUP, "arrive on the wrong slot's barrier", "another slot is said to be free"
+    GROUP, "arrive on the wrong slot's barrier", "the first slot is said to be free"
 )
 COPY_ON_WRONG_BARRIER = Kind(
     GROUP, "copy on the wrong slot's barrier", "B arrives where nobody waits for it"
@@ -109,10 +109,10 @@ FAULTS = (
     Fault(
         WAIT_ON_WRONG_SLOT,
         RING,
-        ((CONSUMED, CONSUMED.replace("slot", ANOTHER)),),
+        ((CONSUMED, CONSUMED.replace("slot", "0")),),
         variant="loader",
     ),
-    Fault(ARRIVE_ON_WRONG_SLOT, RING, ((ARRIVE, ARRIVE.replace("slot", ANOTHER)),)),
+    Fault(ARRIVE_ON_WRONG_SLOT, RING, ((ARRIVE, ARRIVE.replace("slot", "0")),)),
     Fault(
         COPY_ON_WRONG_BARRIER,
         RING,

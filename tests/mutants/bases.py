@@ -46,15 +46,20 @@ RENDERED = {
         SMALL + RING.format(2),
         (2, 3, 5),
     ),
+    "pipelined_plain_rows": (
+        'layout = "nt"\n',
+        "[tile]\nm = 64\nn = 24\n" + RING.format(2),
+        (2, 3, 5),
+    ),
     "warp_specialized": (
         "",
         "[tile]\nm = 128\nn = 64\n" + RING.format(2) + WS,
-        (2, 3, 5),
+        (2, 2, 5),
     ),
     "warp_specialized_drained": (
         "",
         "[tile]\nm = 128\nn = 64\n" + DRAINED.format(2) + WS,
-        (2, 3, 5),
+        (2, 2, 5),
     ),
     "warp_specialized_pieces": (
         "",
@@ -71,7 +76,7 @@ RENDERED = {
 }
 WRITTEN = {
     # The file's name, which is the schedule, and m, n and k.
-    "ring": (256, 192, 384),
+    "ring": (256, 128, 384),
     "persistent": (192, 128, 256),
     "persistent_ws": (256, 192, 256),
     "cluster": (256, 128, 320),

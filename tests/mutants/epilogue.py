@@ -41,7 +41,6 @@ UNDER_TMA = Kind(
 
 PIECES = ("pipelined_pieces", "warp_specialized_pieces")
 WHOLE = ("pipelined", "warp_specialized")
-WRITTEN = ("ring", "persistent", "persistent_ws", "cluster", "two_halves")
 COMMIT = "    plgpu.commit_smem()  # TMA must see the stores above.\n"
 COPY = "    plgpu.copy_smem_to_gmem(out_smem, out_gmem)\n"
 PIECE_COPY = "    plgpu.copy_smem_to_gmem(slot, out_gmem.at[:, columns])\n"
@@ -50,12 +49,15 @@ FINAL = "    plgpu.wait_smem_to_gmem(0)  # SMEM must outlive the cop"
 WAIT = "plgpu.wait_smem_to_gmem(STORE_SLOTS - 1, wait_read_only=True)"
 
 FAULTS = (
-    Fault(COMMIT_MISSING, (*WHOLE, *PIECES), ((COMMIT.lstrip(), "pass\n"),)),
-    Fault(COMMIT_MISSING, WRITTEN, ((COMMIT.lstrip(), "pass\n"),)),
-    Fault(COMMIT_TOO_LATE, WHOLE, ((COMMIT, ""), (COPY, COPY + LATE))),
+    Fault(
+        COMMIT_MISSING,
+        (*WHOLE, "pipelined_pieces", "ring", "persistent_ws"),
+        ((COMMIT.lstrip(), "pass\n"),),
+    ),
+    Fault(COMMIT_TOO_LATE, WHOLE[:1], ((COMMIT, ""), (COPY, COPY + LATE))),
     Fault(
         COMMIT_TOO_LATE,
-        PIECES,
+        PIECES[1:],
         (("    " + COMMIT, ""), (PIECE_COPY, PIECE_COPY + "    " + LATE)),
     ),
     Fault(
@@ -73,10 +75,10 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(SLOT_WAIT_MISSING, (*PIECES, "persistent"), ((WAIT, "pass"),)),
+    Fault(SLOT_WAIT_MISSING, (PIECES[0], "persistent"), ((WAIT, "pass"),)),
     Fault(
         SLOT_TOO_EARLY,
-        PIECES,
+        PIECES[1:],
         (("out_smem.at[piece % STORE_SLOTS]", "out_smem.at[0]"),),
     ),
     Fault(
@@ -86,12 +88,12 @@ FAULTS = (
     ),
     Fault(
         FINAL_WAIT_MISSING,
-        (*WHOLE, *PIECES, *WRITTEN),
+        (*WHOLE, "pipelined_pieces", "ring", "persistent"),
         ((FINAL, "    pass  # SMEM must outlive the cop"),),
     ),
     Fault(
         WRONG_PIECE,
-        PIECES,
+        PIECES[:1],
         (
             (
                 "out_gmem.at[:, columns]",
@@ -101,17 +103,17 @@ FAULTS = (
     ),
     Fault(
         FIRST_PIECE_ONLY,
-        PIECES,
+        PIECES[1:],
         (("product[:, columns]", "product[:, :STORE_N]"),),
     ),
     Fault(
         PIECE_LOST,
-        PIECES,
+        PIECES[:1],
         (("range(TILE_N // STORE_N)", "range(TILE_N // STORE_N - 1)"),),
     ),
     Fault(
         SHARED_SLOT,
-        ("warp_specialized", "persistent_ws", "cluster"),
+        ("warp_specialized", "persistent_ws"),
         (('out_smem.at[lax.axis_index("wg")]', "out_smem.at[0]"),),
     ),
     Fault(

@@ -15,7 +15,6 @@ SWIZZLES_DIFFER = Kind(
 TILING_OF_ANOTHER = Kind(
     GROUP, "tiling of another swizzle", "tiling and swizzle do not belong together"
 )
-NOT_TILED = Kind(GROUP, "operand not tiled", "wgmma reads tiled and swizzled SMEM only")
 SMEM_TOO_LARGE = Kind(GROUP, "SMEM too large", "more than 232,448 bytes per CTA")
 TMA_BOX = Kind(GROUP, "TMA box above 256", "a copy has at most 256 rows")
 STRIDE = Kind(
@@ -94,7 +93,6 @@ FAULTS = (
         ALL,
         ((TRANSFORMS, TRANSFORMS.replace("Transform(128)", "Transform(64)")),),
     ),
-    Fault(NOT_TILED, ALL, ((BLOCK_SPEC, "shape, index_map, transforms=()"),)),
     Fault(
         SMEM_TOO_LARGE,
         (PIPELINED, CALL),
@@ -109,9 +107,9 @@ FAULTS = (
     ),
     Fault(
         TMA_BOX,
-        (PIPELINED,),
-        ((TILE, "TILE_M, TILE_N, TILE_K = 320, 64, 64"),),
-        sizes=(320, 192, 384),
+        ("pipelined_plain_rows",),
+        (("TILE_M, TILE_N, TILE_K = 64, 24, 64", "TILE_M, TILE_N, TILE_K = 320, 24, 64"),),
+        sizes=(640, 72, 320),
     ),
     Fault(STRIDE, ("two_halves",), (("n + -n % ALIGNMENT", "n"),)),
     Fault(
@@ -143,7 +141,7 @@ FAULTS = (
         ("cluster",),
         (("CLUSTER = 2", "CLUSTER = 16"),),
         variant="16",
-        sizes=(128, 1024, 320),
+        sizes=(128, 1024, 128),
     ),
     Fault(
         DTYPES_DIFFER,

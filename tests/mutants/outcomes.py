@@ -17,6 +17,8 @@ TIMEOUT = 15.0
 
 PLAIN = Path(__file__).with_name("plain.py")
 PLAIN_TIMEOUT = 60.0
+RELATIVE = 1e-2
+"""Relative error that the usual test allows, and no other."""
 SIZE = (256, 256, 256)
 """The usual size: m, n and k alike."""
 
@@ -61,13 +63,13 @@ def plain(kernel: Mutant | Base, sizes: tuple[int, int, int]) -> str:
     The process knows nothing of kgen.
     """
     request = kernel.request
-    arguments = [request.layout, request.operand_dtype, *map(str, sizes)]
+    options = (request.layout, request.operand_dtype, RELATIVE, *sizes)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, f"{kernel.name}.py")
         path.write_text(kernel.source, encoding="utf-8")
         try:
             done = subprocess.run(
-                [sys.executable, "-P", str(PLAIN), str(path), *arguments],
+                [sys.executable, "-P", str(PLAIN), str(path), *map(str, options)],
                 capture_output=True,
                 text=True,
                 check=False,

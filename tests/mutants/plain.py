@@ -1,6 +1,6 @@
 """Runs one kernel as most people test: JAX's own interpreter, one size, allclose.
 
-    python plain.py MODULE LAYOUT DTYPE M N K
+    python plain.py MODULE LAYOUT DTYPE RTOL M N K
 
 This is a program of its own, so that nothing of kgen is imported. It prints a line:
 what it found, or `passed`.
@@ -20,12 +20,11 @@ import numpy as np
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
 RACE = "RACE DETECTED"
-RELATIVE = 1e-2
 
 
 def main() -> None:
     """Prints the outcome."""
-    path, layout, dtype, *sizes = sys.argv[1:]
+    path, layout, dtype, relative, *sizes = sys.argv[1:]
     m, n, k = map(int, sizes)
     module = _load(Path(path))
     rng = np.random.default_rng(0)
@@ -34,11 +33,13 @@ def main() -> None:
     heard = io.StringIO()
     logging.getLogger().addHandler(logging.StreamHandler(heard))
     with contextlib.redirect_stdout(heard):  # JAX before 0.12 prints its races.
-        outcome = _outcome(module, a, b, layout)
+        outcome = _outcome(module, a, b, layout, float(relative))
     print("race" if RACE in heard.getvalue() else outcome)
 
 
-def _outcome(module: ModuleType, a: jax.Array, b: jax.Array, layout: str) -> str:
+def _outcome(
+    module: ModuleType, a: jax.Array, b: jax.Array, layout: str, relative: float
+) -> str:
     params = plgpu.InterpretGPUParams(detect_races=True)
     try:
         result = np.asarray(module.matmul(a, b, interpret=params), np.float32)
@@ -47,7 +48,7 @@ def _outcome(module: ModuleType, a: jax.Array, b: jax.Array, layout: str) -> str
     left, right = np.asarray(a, np.float32), np.asarray(b, np.float32)
     expected = left @ (right.T if layout == "nt" else right)
     try:
-        np.testing.assert_allclose(result, expected, rtol=RELATIVE)
+        np.testing.assert_allclose(result, expected, rtol=relative)
     except AssertionError:
         return "numbers"
     return "passed"
