@@ -1,12 +1,13 @@
 """Level `simulate`: the module runs in JAX's GPU interpreter, and its numbers are right.
 
 The interpreter runs every CTA on the CPU with the GPU's memory spaces and barriers,
-watches for data races and fills memory with NaN before it is written. What it lacks is
-that a wgmma is asynchronous; `kgen.verify.simulate.wgmma` adds that.
+watches for data races and fills memory with NaN before it is written. What it lacks
+is added by `kgen.verify.simulate.install`; `kgen.verify.simulate.gaps` lists it.
 """
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from kgen.verify.explain import LevelError, NotModelledError, describe_line, exp
 from kgen.verify.lower import operands
 from kgen.verify.request import MATMUL, Case, Request
 from kgen.verify.simulate import wgmma
+from kgen.verify.simulate.install import install
 from kgen.verify.simulate.races import describe_races
+from kgen.verify.simulate.unmodelled import failure
 
-X64_MODES = (False,)
+X64_MODES = (False, True)
 """x64 modes in which the first case runs."""
 
 
@@ -45,7 +48,7 @@ def run(
       NotModelledError: the kernel cannot be simulated.
     """
     try:
-        wgmma.install()
+        install()
         interpreter = upstream.Interpreter(wgmma.POSITIONS)
         simulator = Simulator(function, request, module, interpreter, progress)
         cases = [case for case in request.cases if case.simulate]
@@ -57,6 +60,20 @@ def run(
         raise NotModelledError(f"not simulated on jax {version}: {error}") from error
     known = request.op == MATMUL or request.reference
     return () if known else (numerics.NOT_COMPARED,)
+
+
+@contextlib.contextmanager
+def _x64_mode(*, enabled: bool) -> Iterator[None]:
+    """Switches x64 mode for all threads; `jax.enable_x64` would do so for this one."""
+    import jax
+
+    config: Any = jax.config
+    before = config.jax_enable_x64
+    config.update("jax_enable_x64", enabled)
+    try:
+        yield
+    finally:
+        config.update("jax_enable_x64", before)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,16 +88,14 @@ class Simulator:
 
     def run(self, case: Case, kinds: Sequence[str], *, x64: bool) -> None:
         """Compiles the kernel once for a case and runs it on every kind of inputs."""
-        import jax
-
         at = f"{case}, x64 mode" if x64 else str(case)
         self.progress(at)
-        with jax.enable_x64(x64):
+        with _x64_mode(enabled=x64):
             try:
                 kernel = self._compile(case)
             except Exception as error:
                 text = f"at {at}: {_explain(error, self.module)}"
-                raise LevelError(text) from error
+                raise failure(error, text) from error
             for kind in kinds:
                 step = f"{at} on {kind}"
                 self.progress(step)
@@ -88,6 +103,8 @@ class Simulator:
                     inputs, reference = numerics.draw(self.request, case, kind)
                     result = self._execute(kernel, inputs)
                     numerics.check(result, reference, self.request, kind, tf32=False)
+                except NotModelledError:
+                    raise
                 except LevelError as error:
                     raise type(error)(f"at {step}: {error}") from error
 
@@ -109,8 +126,8 @@ class Simulator:
             with log.collect():
                 result = jax.tree.map(np.asarray, kernel(*inputs))
         except Exception as error:
-            text = _explain(log.error or error, self.module)
-            raise LevelError(text) from error
+            first = log.error or error
+            raise failure(first, _explain(first, self.module)) from error
         if self.interpreter.races_found() or log.races:
             raise LevelError(describe_races(log.races, self.module))
         return result

@@ -1,222 +1,195 @@
-"""Asynchronous wgmma for JAX's GPU interpreter, under race detection.
+"""Asynchronous wgmma.
 
 A wgmma only begins when it is issued: until it retires it may still read its operands
-in SMEM. JAX's interpreter reads them at once and lets `wgmma_wait` do nothing, so that
-a slot which is loaded anew too early goes unnoticed. Here every wgmma has a vector
-clock of its own:
+in SMEM and write its accumulator. JAX's interpreter does all of it at once and lets
+`wgmma_wait` do nothing, so that a slot which is loaded anew too early goes unnoticed.
+Here every wgmma has a vector clock of its own:
 
 - It starts as a copy of the issuing thread's clock, with a position of its own that
-  counts the wgmmas of that thread. With it both reads are checked.
+  counts the wgmmas of that thread. With it the reads of SMEM are checked, and the
+  write of the accumulator.
 - It waits in the thread's queue. wgmmas of one thread retire in order.
 - `plgpu.wgmma` retires all but itself, `wgmma_wait(n)` all but the last n, and reading
-  the accumulator all. Retiring merges the clock into the thread's: whoever the thread
-  signals from then on knows that the operands were read.
+  the accumulator all, or all but `wait_n`. Retiring merges the clock into the thread's:
+  whoever the thread signals from then on knows that the operands were read.
 
-The numbers are still computed at once. Everything private that this needs of JAX is
-looked up in `install`, which says what is missing.
+The numbers are still computed at once. An operand A in registers is a value: nobody
+else can change it.
 """
 
 import collections
 import functools
-import importlib
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
-from kgen.verify.upstream import UnavailableError
+import numpy as np
 
-_INTERPRET = "jax._src.pallas.mosaic_gpu.interpret"
-TMA_THREADS = 32
-"""Positions in a vector clock that TMA copies take turns in."""
+from kgen.verify.simulate.pieces import Jax, Site, refused
+
+TMA_THREADS = 61
+"""Positions in a vector clock that TMA copies take turns in. Copies that share one hide
+each other's races; with a prime, slots of a ring come to share none."""
 WGMMA_THREADS = 32
 """Further positions: one for every warpgroup that runs at once."""
 POSITIONS = TMA_THREADS + WGMMA_THREADS
 # A warpgroup and its four warps have a position each in JAX's clocks.
 _THREADS_PER_WARPGROUP = 5
-# Where a shared memory keeps what is in flight, by thread.
-_QUEUES = "_kgen_wgmmas_in_flight"
+IN_FLIGHT = "_kgen_wgmmas_in_flight"
+"""Where a shared memory keeps the clocks of what is in flight, by thread."""
 
 
-def install() -> None:
-    """Gives the imported JAX asynchronous wgmmas; once per process.
-
-    Raises:
-      UnavailableError: a piece of JAX is not where it was in the versions kgen knows.
-    """
-    try:
-        callbacks: Any = importlib.import_module(f"{_INTERPRET}.gpu_callbacks")
-        memory: Any = importlib.import_module(f"{_INTERPRET}.shared_memory")
-        interpret: Any = importlib.import_module(f"{_INTERPRET}.jaxpr_interpret")
-        if hasattr(memory.GPUSharedMemory, _QUEUES):
-            return
-        shared = memory.GPUSharedMemory
-        wgmma, deref = callbacks.wgmma, callbacks.wgmma_accumulator_deref
-        _ = callbacks.get_races, callbacks._get_shared_memory, callbacks.commit_smem
-        _ = callbacks._remove_noop_transforms, callbacks.HostAllocationKey.from_array
-        primitives = _Primitives(interpret.gpu_primitives)
-        interpreter = interpret.JaxprInterpreter
-        commit = interpreter._interpret_commit_smem_p
-        reset, next_tma = shared.reset_per_cluster_state, shared.get_next_tma_thread_id
-    except (ImportError, AttributeError) as error:
-        raise UnavailableError(f"{type(error).__name__}: {error}") from error
-    setattr(shared, _QUEUES, None)
-    shared.reset_per_cluster_state = _with_queues(reset)
-    shared.get_next_tma_thread_id = _within_tma_positions(next_tma)
-    callbacks.wgmma = _asynchronous(wgmma, callbacks)
-    callbacks.wgmma_accumulator_deref = _waiting(deref, callbacks)
-    interpret.gpu_primitives = primitives
-    interpreter._interpret_commit_smem_p = _or_wgmma_wait(
-        commit, interpret, callbacks, primitives
-    )
+def reset(shared: Any) -> None:
+    """Forgets what was in flight in the cluster before."""
+    setattr(shared, IN_FLIGHT, collections.defaultdict(collections.deque))
 
 
-class _Primitives:
-    """`gpu_primitives` for the interpreter's `match`, in which a wait gets a token.
-
-    The interpreter passes over `wgmma_wait_p`. Here that name matches nothing, and
-    `commit_smem_p` matches either: both are ordered effects without operands.
-    """
-
-    def __init__(self, real: Any) -> None:
-        self.real = real
-        self.wgmma_wait_p = object()
-        self.commit_smem_p = _Either(real.commit_smem_p, real.wgmma_wait_p)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.real, name)
-
-
-class _Either:
-    """Equals each of some values."""
-
-    def __init__(self, *values: Any) -> None:
-        self._values = values
-
-    def __eq__(self, other: object) -> bool:
-        return any(other is value for value in self._values)
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-def _with_queues(reset: Callable[[Any], None]) -> Callable[[Any], None]:
-    @functools.wraps(reset)
-    def reset_per_cluster_state(self: Any) -> None:
-        reset(self)
-        setattr(self, _QUEUES, collections.defaultdict(collections.deque))
-
-    return reset_per_cluster_state
-
-
-def _within_tma_positions(next_tma: Callable[[Any], int]) -> Callable[[Any], int]:
+def within_tma_positions(next_tma: Any) -> Any:
     """Keeps TMA copies off the positions of wgmmas."""
 
     @functools.wraps(next_tma)
     def get_next_tma_thread_id(self: Any) -> int:
         first = len(self.all_concurrent_threads)
-        return first + (next_tma(self) - first) % TMA_THREADS
+        position: int = first + (next_tma(self) - first) % TMA_THREADS
+        return position
 
     return get_next_tma_thread_id
 
 
-def _asynchronous(wgmma: Callable[..., Any], callbacks: Any) -> Callable[..., Any]:
-    @functools.wraps(wgmma)
-    def asynchronous_wgmma(**arguments: Any) -> Any:
-        shared = callbacks._get_shared_memory()
-        if shared.detect_races:
-            _begin(shared, callbacks, **arguments)
-        return wgmma(**arguments)
-
-    return asynchronous_wgmma
-
-
-def _begin(
-    shared: Any,
-    callbacks: Any,
-    *,
-    thread: Any,
-    a_allocation_key_as_array: Any,
-    a_transforms: Any,
-    b_allocation_key_as_array: Any,
-    b_transforms: Any,
-    source_info: Any = None,
-    **_: Any,
-) -> None:
-    """Checks the reads of a wgmma and puts it into its thread's queue."""
-    import jax
-
-    _retire(shared, thread, 0)  # All earlier ones: the new one is alone in flight.
-    clock = shared.incr_clock(thread)
-    clock.inc(_position(shared, thread))
-    with shared.lock:
-        getattr(shared, _QUEUES)[thread].append(clock)
-    operands = (
-        (a_allocation_key_as_array, a_transforms),
-        (b_allocation_key_as_array, b_transforms),
+def interpret_wgmma(
+    jax: Jax, interpreter: Any, eqn: Any, token: Any, invals: Sequence[Any]
+) -> tuple[Any, list[Any]]:
+    """Issues a wgmma."""
+    if interpreter.num_concurrent_threads > WGMMA_THREADS:
+        raise refused(f"more than {WGMMA_THREADS} warpgroups in a cluster")
+    operands, leaves = invals[:3], list(invals[3:])
+    resolved = []
+    for name, var, value in zip(("acc", "a", "b"), eqn.invars, operands, strict=False):
+        tree = eqn.params[f"{name}_transforms_tree"]
+        count = 0 if tree is None else tree.num_leaves
+        own, leaves = leaves[:count], leaves[count:]
+        if jax.is_ref(var):
+            resolved.append(jax.resolve(var, value, tree, own))
+        else:
+            resolved.append((value, None))
+    (acc, acc_transforms), (a, a_transforms), (b, b_transforms) = resolved
+    token = jax.call(
+        functools.partial(_wgmma, a_in_registers=a_transforms is None),
+        interpreter,
+        token,
+        source_info=eqn.source_info,
+        acc=acc,
+        acc_transforms=acc_transforms,
+        a=a,
+        a_transforms=() if a_transforms is None else a_transforms,
+        b=b,
+        b_transforms=b_transforms,
     )
-    for key_as_array, transforms in operands:
-        key = callbacks.HostAllocationKey.from_array(key_as_array)
-        kept = callbacks._remove_noop_transforms(transforms)
-        access = shared.access(key, jax.tree.map(int, kept))
-        # Through the async proxy: what a thread stored must have been committed.
-        read = clock.async_smem_clock.copy()
-        callbacks.get_races().check_read(
-            thread, read, key, access, source_info=source_info
-        )
+    return token, []
 
 
-def _waiting(deref: Callable[..., Any], callbacks: Any) -> Callable[..., Any]:
-    """Reading the accumulator waits for the wgmmas that add to it."""
-
-    @functools.wraps(deref)
-    def wgmma_accumulator_deref(**arguments: Any) -> Any:
-        shared = callbacks._get_shared_memory()
-        if shared.detect_races:
-            _retire(shared, arguments["thread"], arguments.get("wait_n") or 0)
-        return deref(**arguments)
-
-    return wgmma_accumulator_deref
-
-
-def _or_wgmma_wait(
-    commit: Callable[..., Any], interpret: Any, callbacks: Any, primitives: _Primitives
-) -> Callable[..., Any]:
-    """Interprets a `commit_smem` as before, and a `wgmma_wait` as a wait."""
-
-    def wait(*, token: Any, mesh_location: Any, thread: Any, n: int) -> Any:
-        shared = callbacks._get_shared_memory()
-        if shared.detect_races:
-            _retire(shared, thread, n)
-        return token
-
-    def interpret_either(self: Any, eqn: Any, token: Any, get_invals: Any) -> Any:
-        waits = eqn.primitive is primitives.real.wgmma_wait_p
-        function = (
-            functools.partial(wait, n=int(eqn.params["n"]))
-            if waits
-            else functools.partial(callbacks.commit_smem, source_info=eqn.source_info)
-        )
-        token = interpret.callback.io_callback(
-            callbacks.fail_on_exception(function) if waits else function,
-            callbacks.TOKEN_SHAPE_DTYPE,
-            token=token,
-            mesh_location=self.mesh_location,
-            thread=self.thread,
-        )
-        return token, []
-
-    return functools.wraps(commit)(interpret_either)
+def _wgmma(
+    site: Site,
+    *,
+    acc: Any,
+    acc_transforms: Any,
+    a: Any,
+    a_transforms: Any,
+    b: Any,
+    b_transforms: Any,
+    a_in_registers: bool,
+) -> None:
+    sums = site.place(acc, acc_transforms)
+    smem = [site.place(b, b_transforms)]
+    if not a_in_registers:
+        smem.insert(0, site.place(a, a_transforms))
+    if site.detects_races:
+        clock = _begin(site)
+        for operand in smem:
+            # Through the async proxy: what a thread stored must have been committed.
+            site.check_read(clock.async_smem_clock.copy(), operand)
+        site.check_write(clock.generic_clock.copy(), sums)
+    factors = [np.asarray(a)] if a_in_registers else []
+    factors += [site.read(operand)[0] for operand in smem]
+    before, dtype = site.read(sums)
+    product = np.matmul(*(factor.astype(dtype) for factor in factors))
+    site.write(sums, before + product)
 
 
-def _retire(shared: Any, thread: Any, n: int) -> None:
-    """Retires all but the last `n` wgmmas of a thread."""
+def _begin(site: Site) -> Any:
+    """Puts a wgmma into its thread's queue and returns its clock."""
+    retire(site, 0)  # All earlier ones: the new one is alone in flight.
+    shared, thread = site.shared, site.thread
+    clock = shared.incr_clock(thread)
+    warpgroup = shared.thread_to_vc_position(thread) // _THREADS_PER_WARPGROUP
+    clock.inc(len(shared.all_concurrent_threads) + TMA_THREADS + int(warpgroup))
     with shared.lock:
-        in_flight = getattr(shared, _QUEUES)[thread]
+        getattr(shared, IN_FLIGHT)[thread].append(clock)
+    return clock
+
+
+def retire(site: Site, n: int) -> None:
+    """Retires all but the last `n` wgmmas of a thread."""
+    shared = site.shared
+    with shared.lock:
+        in_flight = getattr(shared, IN_FLIGHT)[site.thread]
         while len(in_flight) > n:
-            shared.clocks[thread].update(in_flight.popleft())
+            shared.clocks[site.thread].update(in_flight.popleft())
 
 
-def _position(shared: Any, thread: Any) -> int:
-    """Returns the position of a thread's wgmmas in the vector clocks."""
-    index = shared.thread_to_vc_position(thread) // _THREADS_PER_WARPGROUP
-    if index >= WGMMA_THREADS:
-        raise NotImplementedError(f"more than {WGMMA_THREADS} warpgroups at once")
-    return len(shared.all_concurrent_threads) + TMA_THREADS + int(index)
+def interpret_wait(
+    jax: Jax, interpreter: Any, eqn: Any, token: Any, invals: Sequence[Any]
+) -> tuple[Any, list[Any]]:
+    """Interprets `plgpu.wgmma_wait`."""
+    del invals  # It has none.
+    n = int(eqn.params["n"])
+
+    def wait(site: Site) -> None:
+        retire(site, n)
+
+    return jax.call(wait, interpreter, token, source_info=eqn.source_info), []
+
+
+def interpret_load(
+    jax: Jax, interpreter: Any, eqn: Any, token: Any, invals: Sequence[Any]
+) -> tuple[Any, list[Any]]:
+    """Reads an accumulator; without `wait_n` it waits for no wgmma."""
+    (acc,) = invals
+    token, value = jax.call(
+        functools.partial(load, wait_n=eqn.params["wait_n"]),
+        interpreter,
+        token,
+        source_info=eqn.source_info,
+        result=eqn.outvars[0].aval,
+        acc=acc,
+    )
+    return token, [value]
+
+
+def load(site: Site, *, acc: Any, wait_n: int | None) -> Any:
+    """Returns an accumulator; a race if a wgmma that adds to it is in flight."""
+    place = site.place(acc, ())
+    if site.detects_races:
+        if wait_n is not None:
+            retire(site, wait_n)
+        site.check_read(site.shared.incr_clock(site.thread).generic_clock, place)
+    return site.read(place)[0]
+
+
+def interpret_store(
+    jax: Jax, interpreter: Any, eqn: Any, token: Any, invals: Sequence[Any]
+) -> tuple[Any, list[Any]]:
+    """Writes an accumulator; a race if a wgmma that adds to it is in flight."""
+    acc, value = invals
+
+    def store(site: Site, *, acc: Any, value: Any) -> None:
+        place = site.place(acc, ())
+        if site.detects_races:
+            clock = site.shared.incr_clock(site.thread)
+            site.check_write(clock.generic_clock, place)
+        site.write(place, np.asarray(value))
+
+    token = jax.call(
+        store, interpreter, token, source_info=eqn.source_info, acc=acc, value=value
+    )
+    # Its result is of no use as long as the accumulator is a ref.
+    return token, [value]
