@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 
 from kgen.verify import numerics, upstream
-from kgen.verify.explain import LevelError, NotModelledError, describe_line, explain
+from kgen.verify.explain import LevelError, NotModelledError, explain
 from kgen.verify.lower import operands
 from kgen.verify.request import MATMUL, Case, Request
-from kgen.verify.simulate import wgmma
+from kgen.verify.simulate import diagnosis, wgmma
 from kgen.verify.simulate.install import install
-from kgen.verify.simulate.races import describe_races
 from kgen.verify.simulate.unmodelled import failure
 
 X64_MODES = (False, True)
 """x64 modes in which the first case runs."""
+UNTOLD_RACE = "data race; the interpreter does not say where"
 
 
 def run(
@@ -49,6 +49,7 @@ def run(
     """
     try:
         install()
+        diagnosis.install()
         interpreter = upstream.Interpreter(wgmma.POSITIONS)
         simulator = Simulator(function, request, module, interpreter, progress)
         cases = [case for case in request.cases if case.simulate]
@@ -121,15 +122,19 @@ class Simulator:
         import jax
 
         self.interpreter.reset()
+        diagnosis.begin()
         log = upstream.InterpreterLog()
         try:
             with log.collect():
                 result = jax.tree.map(np.asarray, kernel(*inputs))
         except Exception as error:
             first = log.error or error
-            raise failure(first, _explain(first, self.module)) from error
+            text = diagnosis.describe_failure(self.module)
+            if text is None:
+                text = _explain(first, self.module)
+            raise failure(first, text) from error
         if self.interpreter.races_found() or log.races:
-            raise LevelError(describe_races(log.races, self.module))
+            raise LevelError(diagnosis.describe_found(self.module) or UNTOLD_RACE)
         return result
 
 
@@ -138,11 +143,5 @@ def _explain(error: BaseException, module: Path) -> str:
     text = explain(error, module)
     if str(module.name) + ":" in text:
         return text
-    trace = error.__traceback__
-    while trace is not None:
-        source_info = trace.tb_frame.f_locals.get("source_info")
-        line = source_info and upstream.source_line(source_info, module)
-        if line:
-            return f"{text}; at {describe_line(module, line)}"
-        trace = trace.tb_next
-    return text
+    place = diagnosis.failed_at(module)
+    return f"{text}; at {place}" if place else text

@@ -68,6 +68,8 @@ def _in_gmem(first: Access, second: Access) -> str:
 def _in_smem(first: Access, second: Access) -> str:
     same = first.position.thread == second.position.thread
     match first.agent, second.agent:
+        case _, "load" if first.kind == READ and first.step is None:
+            hint = _loaded_late(same=same)
         case "wgmma", "load":
             hint = _loaded_anew("the wgmma (plgpu.wgmma_wait(0))", same=same)
         case "wgmma", _:

@@ -1,105 +1,166 @@
-"""Tells the races that JAX's interpreter reports, and what to do about them."""
+"""Says what a data race is, in terms of the kernel: where, between what, what to do."""
 
-import dataclasses
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from kgen.verify import upstream
-from kgen.verify.explain import describe_line
+from kgen.verify.simulate.accesses import (
+    LOAD,
+    READ,
+    STORE,
+    WGMMA,
+    Access,
+    Buffer,
+    Race,
+    is_whole,
+)
+from kgen.verify.simulate.hints import race_hint
 
 MOST_RACES = 3
-# An access, as in "  read of HostAllocationKey(...)[(0, slice(...))] from Warpgroup(...),
-# <place>"; the place is empty for what JAX's own pipelines do.
-_ACCESS = re.compile(
-    r"^ *(?P<kind>read|write) of .*?\)(?:\[(?P<range>.*)\])? from (?P<who>[A-Za-z]+)"
-    r"\(.*?\), ?(?P<place>.*)$",
-    re.MULTILINE,
-)
-_SLOT = re.compile(r"\(\(?(\d+), slice")
-PIPELINE, WGMMA = "emit_pipeline", "plgpu.wgmma("
-STILL_READ = (
-    "the slot is loaded anew while a wgmma may still read it: raise delay_release, or"
-    " wait for the wgmma before the step ends (wgmma_wait)"
-)
+MOST_PLACES = 4
+SLOT = "slot "
+_READING = ("reads", "reading")
+_WRITING = {
+    LOAD: ("writes", "writing"),
+    STORE: ("writes", "writing"),
+    WGMMA: ("adds to", "adding to"),
+}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Access:
-    """One of the two accesses of a race.
+def describe_races(
+    races: Sequence[Race], module: Path, *, most: int = MOST_RACES
+) -> str:
+    """Returns the distinct races, each in a few lines, `most` of them.
 
-    Attributes:
-      text: What it is and where, for people.
-      kind: `read` or `write`.
-      slot: Slot of the ring that it touches, if it can be told.
-      by_wgmma: Whether a wgmma makes it.
-      by_pipeline: Whether JAX's pipeline makes it.
+    Races between the same two lines are one: told in full is the first, and where else.
+    Two loads race only after whatever should have kept the second one back.
     """
-
-    text: str
-    kind: str
-    slot: int | None
-    by_wgmma: bool
-    by_pipeline: bool
-
-
-def describe_races(texts: Sequence[str], module: Path) -> str:
-    """Returns the distinct races in terms of the module's lines."""
-    slots: dict[str, set[int]] = {}
-    for text in texts:
-        told, slot = _describe(text, module)
-        slots.setdefault(told, set()).update([] if slot is None else [slot])
-    if not slots:
-        return "data race; the interpreter does not say where"
-    found = [_on_slots(numbers) + told for told, numbers in slots.items()]
-    more = len(found) - MOST_RACES
+    groups: dict[tuple[object, ...], list[Race]] = {}
+    for race in races:
+        groups.setdefault(_identity(race, module), []).append(race)
+    ordered = sorted(groups.values(), key=lambda group: _between_loads(group[0]))
+    found = [_describe(group, module) for group in ordered]
+    more = len(found) - most
     if more > 0:
-        found[MOST_RACES:] = [f"and {more} more"]
-    return "data race: " + "; ".join(found)
+        found[most:] = [f"and {more} more data race{'' if more == 1 else 's'}"]
+    return "\n".join(found)
 
 
-def _on_slots(numbers: set[int]) -> str:
-    if not numbers:
-        return ""
-    word = "slot" if len(numbers) == 1 else "slots"
-    return f"on {word} {', '.join(map(str, sorted(numbers)))}, "
+def describe_buffer(buffer: Buffer) -> str:
+    """Returns what a buffer is, such as `the ring of b (float16[4, 64, 128] in SMEM)`."""
+    return f"{_name(buffer)} ({buffer.dtype}{list(buffer.shape)} in {_space(buffer)})"
 
 
-def _describe(text: str, module: Path) -> tuple[str, int | None]:
-    """Returns what one race is, and the slot it is on if that can be told."""
-    accesses = [_access(match, module) for match in _ACCESS.finditer(text)]
-    if not accesses:
-        return " ".join(text.split())[:400], None
-    told = " against ".join(access.text for access in accesses)
-    slots = {access.slot for access in accesses} - {None}
-    slot = slots.pop() if len(slots) == 1 else None
-    reads = [access for access in accesses if access.by_wgmma]
-    loads = [a for a in accesses if a.by_pipeline and a.kind == "write"]
-    return f"{told}; {STILL_READ}" if reads and loads else told, slot
-
-
-def _access(match: re.Match[str], module: Path) -> _Access:
-    place = match["place"].strip()
-    line = upstream.line_in(place, module)
-    by_pipeline = not place
-    if by_pipeline:
-        line = _line_with(PIPELINE, module)
-        who = "the pipeline"
-    else:
-        who = f"a {match['who'].lower()}"
-    where = describe_line(module, line) if line else place or "within JAX"
-    slot = _SLOT.match(match["range"] or "")
-    return _Access(
-        text=f"{match['kind']} by {who} ({where})",
-        kind=match["kind"],
-        slot=int(slot[1]) if slot else None,
-        by_wgmma=WGMMA in where,
-        by_pipeline=by_pipeline,
+def _identity(race: Race, module: Path) -> tuple[object, ...]:
+    return tuple(
+        (access.kind, access.agent, access.position.operation.place(module))
+        for access in (race.first, race.second)
     )
 
 
-def _line_with(text: str, module: Path) -> int | None:
-    """Returns the first line of the module's code that contains `text`."""
-    lines = module.read_text(encoding="utf-8").splitlines()
-    code = (n for n, line in enumerate(lines, 1) if text in line and "(" in line)
-    return next(code, None)
+def _between_loads(race: Race) -> bool:
+    return race.first.agent == race.second.agent == LOAD
+
+
+def _describe(races: Sequence[Race], module: Path) -> str:
+    race = races[0]
+    first, second = race.first, race.second
+    step = ""
+    if second.step is not None:
+        word = "pipeline step" if race.buffer.of_pipeline else "load"
+        step = f", {word} {second.step}"
+    part = _part(second, race.buffer)
+    apart = _thread(first) != _thread(second)
+    lines = [
+        f"data race on {part and f'{part} of '}{describe_buffer(race.buffer)}{step}:",
+        f"  {_access(first, race, module, apart=apart, pending=True)}",
+        f"  {_access(second, race, module, apart=apart, pending=False)}",
+    ]
+    if others := _others(races):
+        lines.append(f"  and {others}")
+    operands = dict.fromkeys(each.buffer.loaded_from for each in races)
+    hint = race_hint(race, module, operands=" and ".join(filter(None, operands)))
+    return "\n".join([*lines, f"hint: {hint}"])
+
+
+def _access(
+    access: Access, race: Race, module: Path, *, apart: bool, pending: bool
+) -> str:
+    """Describes an access; `pending` if what it began may not have ended."""
+    operation = access.position.operation
+    in_ring = race.buffer.of_pipeline
+    details = []
+    if access.step is not None and not in_ring and access.agent != LOAD:
+        details.append(f"load {access.step}")
+    if apart:
+        details.append(access.position.who())
+    text = _doing(access, in_ring=in_ring, pending=pending)
+    about = f" ({', '.join(details)})" if details else ""
+    return f"{operation.describe(module)}  <- {text}{about}"
+
+
+def _doing(access: Access, *, in_ring: bool, pending: bool) -> str:
+    """Says what an access does; the step is that of the pipeline, if there is one."""
+    step = access.step
+    reads = access.kind == READ
+    match access.agent, access.kind:
+        case "load", "write" if in_ring and step is not None:
+            tile = f"step {step}'s tile"
+            return f"may still be loading {tile}" if pending else f"loads {tile}"
+        case "load", "write":
+            who = "the load" if step is None else f"load {step}"
+        case "thread", _:
+            return "reads it" if reads else "writes it"
+        case agent, _:
+            own = f"step {step}'s" if in_ring and step is not None else "the"
+            who = f"{own} {agent}"
+    now, still = _READING if reads else _WRITING[access.agent]
+    return f"{who} may still be {still} it" if pending else f"{who} {now} it"
+
+
+def _others(races: Sequence[Race]) -> str:
+    """Says where else a race is."""
+    name, own = _name(races[0].buffer), _part(races[0].second, races[0].buffer)
+    here = [race for race in races if _name(race.buffer) == name]
+    parts = list(dict.fromkeys(_part(race.second, race.buffer) for race in here))
+    parts = [part for part in parts if part and part != own]
+    if parts and all(part.startswith(SLOT) for part in parts):
+        word = SLOT if len(parts) == 1 else "slots "
+        parts = [word + ", ".join(sorted(part.removeprefix(SLOT) for part in parts))]
+    parts += dict.fromkeys(_name(race.buffer) for race in races if race not in here)
+    if len(parts) > MOST_PLACES:
+        parts[MOST_PLACES:] = [f"in {len(parts) - MOST_PLACES} more places"]
+    return f"the same on {' and on '.join(parts)}" if parts else ""
+
+
+def _part(access: Access, buffer: Buffer) -> str:
+    """Returns `slot 1` or `[0:64, 64:128]`; empty for the whole buffer."""
+    if access.slot is not None and is_whole(access.range[1:], buffer.shape[1:]):
+        return f"{SLOT}{access.slot}"
+    bounds = []
+    for index, size in zip(access.range, buffer.shape, strict=False):
+        if isinstance(index, int):
+            bounds.append(str(index))
+        elif (index.start, index.stop) == (0, size):
+            bounds.append(":")
+        else:
+            bounds.append(f"{index.start}:{index.stop}")
+    return "" if set(bounds) <= {":"} else f"[{', '.join(bounds)}]"
+
+
+def _name(buffer: Buffer) -> str:
+    """Returns what to call a buffer."""
+    own = buffer.name
+    if buffer.of_pipeline:
+        return f"the ring of {buffer.loaded_from}" if buffer.loaded_from else "the ring"
+    if not own:
+        return "the accumulator" if buffer.space == "REGS" else "a buffer"
+    loaded = f", loaded from {buffer.loaded_from}" if buffer.loaded_from else ""
+    return f"{own}{loaded}"
+
+
+def _space(buffer: Buffer) -> str:
+    return "registers" if buffer.space == "REGS" else buffer.space
+
+
+def _thread(access: Access) -> tuple[object, ...]:
+    return access.position.thread, access.position.cta
