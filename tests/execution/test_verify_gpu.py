@@ -18,6 +18,9 @@ from kgen.verify import gpu, repeats, verify
 from kgen.verify.explain import LevelError, NotModelledError
 
 CPU = jax.devices("cpu")[0]
+WITHOUT_GPU = pytest.mark.skipif(
+    jax.default_backend() != "cpu", reason="there is a GPU"
+)
 M, N, K = 128, 192, 128
 OLD_CUSTOM_CALL = 1
 C_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p))
@@ -229,6 +232,7 @@ def test_poison_is_there_for_every_dtype(dtype):
         assert not (np.asarray(poison) == 1).any()
 
 
+@WITHOUT_GPU
 def test_without_a_gpu_nothing_is_proven():
     with pytest.raises(NotModelledError) as error:
         gpu.run(matmul, request(), KERNELS / "small_matmul.py", steps.append)
@@ -245,10 +249,7 @@ def test_other_architectures_are_told():
     assert str(error.value) == "not run on a gpu: sm_100a is not one of sm_90a"
 
 
-@pytest.mark.skipif(
-    gpu.ENVIRONMENT["JAX_PLATFORMS"] != "" or jax.default_backend() != "cpu",
-    reason="there may be a GPU",
-)
+@WITHOUT_GPU
 def test_the_verdict_without_a_gpu_is_no_pass():
     verdict = verify(request(), levels=("gpu",), timeout=120)
     imported, result = verdict.levels
