@@ -5,6 +5,7 @@ python benchmarks/report.py --check    exit 1 if it is not what the results say
 """
 
 import argparse
+import collections
 import json
 import re
 import sys
@@ -14,6 +15,7 @@ HERE = Path(__file__).resolve().parent
 GENERATED = HERE.parent / "generated"
 PAGE = HERE / "README.md"
 TEXT_DIGEST = re.compile(r"text ([0-9a-f]{12})")
+MUTANTS = "mutants_gpu.json"
 UNITS = {"s": "s", "mb": "MB"}
 
 
@@ -105,6 +107,34 @@ registers per thread.
 """
 
 
+def mutants(result):
+    """Tells what planted faults did on a GPU, kind by kind."""
+    machine = result["machine"]
+    outcomes = ("wrong silently", "not bit-identical", "hang", "error", "right by luck")
+    counts = {}
+    for kernel in result["kernels"]:
+        if kernel["kind"] and kernel["outcome"] in outcomes:
+            count = counts.setdefault(kernel["kind"], collections.Counter())
+            count[kernel["outcome"]] += 1
+    rows = [
+        (kind, *(count[outcome] or "" for outcome in outcomes))
+        for kind, count in counts.items()
+    ]
+    total = sum(counts.values(), collections.Counter())
+    rows.append(("all", *(total[outcome] for outcome in outcomes)))
+    right = sum(k["outcome"] == "right" for k in result["kernels"])
+    return f"""## Planted faults on a GPU
+
+`mutants_gpu.py` ran kernels with planted faults on one {machine["device"]} with JAX
+{machine["jax"]}, each {result["runs"]} times at a small size and at some 4096 x 4096 x
+4096; [results/mutants_gpu.json](results/mutants_gpu.json). What each kind did there, in
+numbers of kernels; {right} kernels without a fault were right.
+
+{table(("fault", *outcomes), rows)}
+
+"""
+
+
 def speed(result):
     machine, limits = result["machine"], result["limits"]
     rows = []
@@ -126,13 +156,14 @@ takes when it gets its cores.
 
 
 def page():
+    on_gpu = (HERE / "results" / MUTANTS).exists() and mutants(load(MUTANTS))
     return f"""# Benchmarks
 
 Written by `python benchmarks/report.py` from the files in [results/](results).
 
 {proof(load("gpu_proof.json"))}
 {limits(load("register_limits.json"))}
-{speed(load("speed.json"))}"""
+{on_gpu or ""}{speed(load("speed.json"))}"""
 
 
 def main():
