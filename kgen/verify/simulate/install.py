@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kgen.verify.simulate import (
-    clocks,
     loads,
     phases,
     reductions,
@@ -64,12 +63,7 @@ def install() -> None:
         table = dict(_table(jax))
         dispatching = _dispatching(interpreter.interpret, table, jax)
         _ = interpreter._interpret_run_scoped_p, interpreter.num_concurrent_threads
-        gmem = jax.memory.get_memory_space_idx(jax.gpu_core.MemorySpace.GMEM)
-        reset = _resetting(
-            clocks.forgetting_clusters(
-                shared.reset_per_cluster_state, jax.callbacks.get_races, gmem
-            )
-        )
+        reset = _resetting(shared.reset_per_cluster_state)
         next_tma = wgmma.within_tma_positions(shared.get_next_tma_thread_id)
         finished = stores.with_nothing_uncommitted(shared.kernel_thread_finished)
         barrier = jax.memory.Barrier

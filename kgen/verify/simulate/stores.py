@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kgen.verify.simulate.clocks import atomic
+from kgen.verify.simulate.clocks import AtomicClock
 from kgen.verify.simulate.loads import branch
 from kgen.verify.simulate.pieces import Jax, Place, Site, refused
 
@@ -164,7 +164,7 @@ def _copy(
     if clock is not None:
         clock.inc(position)
         written = clock.async_smem_clock.copy()
-        site.check_write(atomic(written) if operation else written, gmem)
+        site.check_write(AtomicClock(written) if operation else written, gmem)
     clipped = _clipped(site, gmem)
     if clipped is not None:
         inside = values[tuple(slice(size) for size in clipped.access.shape)]
@@ -220,5 +220,5 @@ def _atomic(
     place = site.place(ref, transforms)
     if site.detects_races:
         clock = site.shared.incr_clock(site.thread)
-        site.check_write(atomic(clock.generic_clock), place)
+        site.check_write(AtomicClock(clock.generic_clock), place)
     _store(site, place, np.asarray(value), operation)
