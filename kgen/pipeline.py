@@ -155,6 +155,7 @@ def request_of(plan: "Plan", module: "Module") -> "Request":
         layout=plan.layout,
         operand_dtype=plan.operand_dtype,
         out_dtype=plan.out_dtype,
+        allow=plan.allow,
         cases=tuple(RequestCase(**dataclasses.asdict(case)) for case in plan.cases),
     )
 

@@ -26,6 +26,8 @@ class Rule:
       bad: A piece of a spec that breaks the rule; of a kernel, if no spec can.
       good: The same piece, mended.
       checked_on: Where it is checked: `spec`, `trace`, `simulate`.
+      allowable: Whether a user may allow that it is broken. Without some rules there is
+        no kernel to speak of, or one that is not what the spec says.
     """
 
     code: str
@@ -35,11 +37,19 @@ class Rule:
     bad: str
     good: str
     checked_on: tuple[str, ...] = (SPEC,)
+    allowable: bool = False
 
     @property
     def language(self) -> str:
         """Language of the examples."""
         return "toml" if SPEC in self.checked_on else "python"
+
+    @property
+    def scope(self) -> str:
+        """Where the rule is checked, and whether a spec may allow a breach."""
+        where = f"Checked on: {', '.join(self.checked_on)}"
+        may = self.allowable and SPEC in self.checked_on
+        return f"{where}; `verify.allow` may name it" if may else where
 
 
 _rules: dict[str, Rule] = {}

@@ -68,7 +68,7 @@ def _explained(rule: "Rule") -> str:
             "Accepted:",
             example(rule.good),
             "",
-            f"Checked on: {', '.join(rule.checked_on)}",
+            prose(rule.scope),
             prose(f"Source: {rule.source}"),
             "",
         ]

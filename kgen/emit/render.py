@@ -7,7 +7,7 @@ from pathlib import Path
 from kgen import __version__
 from kgen.emit import matmul
 from kgen.emit.format import check_data, format_source
-from kgen.emit.provenance import stamp
+from kgen.emit.provenance import levels_text, stamp
 from kgen.emit.templates import DIGEST_LENGTH, Templates
 from kgen.plan.model import Plan
 from kgen.resources import templates_dir
@@ -66,7 +66,7 @@ def render(
         "spec_digest": plan.spec_digest[:DIGEST_LENGTH],
         "template_digest": digest,
         "text_digest": "0" * DIGEST_LENGTH,
-        "verified": "verified: static, lower, simulate" if verified else "unverified",
+        "verified": levels_text(plan.allow) if verified else "unverified",
     }
     source, test_source = (
         stamp(format_source(environment.render(name, values), name, prove=prove))

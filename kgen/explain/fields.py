@@ -35,6 +35,9 @@ FIELDS: dict[str, dict[str, Field]] = {
         "entry_point": Field("entry point", "`kernel` or `pallas_call`."),
         "spec_file": Field("spec", "File name of the spec."),
         "spec_digest": Field("digest", "Digest of what the spec says."),
+        "allowed_rules": Field(
+            "may break", "Codes of the legality rules that the kernel may break."
+        ),
     },
     "tile": {
         "m": Field("tile m x n x k", "Rows of the output tile of one CTA."),

@@ -73,6 +73,7 @@ def _kernel(plan: Plan) -> Group:
         "entry_point": "pallas_call" if plan.schedule == "pallas_call" else "kernel",
         "spec_file": plan.spec_path,
         "spec_digest": plan.spec_digest,
+        "allowed_rules": list(plan.allow),
     }
 
 

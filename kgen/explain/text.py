@@ -68,6 +68,7 @@ _KERNEL = {
     }[g["entry_point"]],
     "spec_file": _plain("spec_file"),
     "spec_digest": lambda g: g["spec_digest"][:12],
+    "allowed_rules": lambda g: ", ".join(g["allowed_rules"]) or "nothing",
 }
 _TILE = {
     "m": _product("m", "n", "k"),

@@ -92,6 +92,7 @@ def finish(candidate: Candidate) -> MatmulPlan:
         registers=candidate.registers,
         cases=_cases(candidate),
         gpu_shapes=_gpu_shapes(candidate),
+        allow=spec.verify.allow,
     )
 
 

@@ -126,6 +126,7 @@ class MatmulPlan:
       registers: Registers per thread.
       cases: Sizes at which the module is verified.
       gpu_shapes: Further sizes (m, n, k) for the standalone test on a GPU.
+      allow: Codes of the legality rules that it is allowed to break.
     """
 
     name: str
@@ -156,6 +157,7 @@ class MatmulPlan:
     registers: Registers
     cases: tuple[Case, ...]
     gpu_shapes: tuple[tuple[int, int, int], ...]
+    allow: tuple[str, ...] = ()
 
     @property
     def op(self) -> str:

@@ -153,6 +153,18 @@ class Test(Table):
     """Further sizes (m, n, k): lowered on a CPU, run by the standalone test on a GPU."""
 
 
+Code = Annotated[str, Field(max_length=5, json_schema_extra={"examples": ["KG402"]})]
+
+
+class Verify(Table):
+    """What verification lets pass."""
+
+    allow: Annotated[tuple[Code, ...], Field(max_length=32)] = ()
+    """Codes of legality rules that this kernel may break. The module's header names
+    them. Rules about the text of a spec cannot be allowed, nor can those without which
+    the kernel would not be what the spec says: see `kgen rule CODE`."""
+
+
 class Spec(Table):
     """A kernel spec: one variant, every key resolved but for what the plan decides."""
 
@@ -164,3 +176,4 @@ class Spec(Table):
     transforms: Transforms = Transforms()
     store: Store = Store()
     test: Test = Test()
+    verify: Verify = Verify()

@@ -9,6 +9,7 @@ from typing import Any
 import pydantic
 
 from kgen.spec import names
+from kgen.spec.allowed import allowed_findings
 from kgen.spec.keys import (
     NAME,
     Finding,
@@ -59,8 +60,8 @@ def validate(data: dict[str, Any]) -> tuple[Spec | None, tuple[Finding, ...]]:
     """
     findings: dict[KeyPath, Finding] = {}
     name = _name_finding(data)
-    if name is not None:
-        findings[name.path] = name
+    for finding in (*([] if name is None else [name]), *allowed_findings(data)):
+        findings[finding.path] = finding
     spec = None
     try:
         spec = Spec.model_validate(data)

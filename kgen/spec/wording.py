@@ -117,6 +117,8 @@ def _alternatives(node: dict[str, Any]) -> list[str]:
             return ["true", "false"]
         case "integer":
             text = f"an integer from {node['minimum']} to {node['maximum']}"
+        case "string" if "examples" in node:
+            text = f"a string such as {show(node['examples'][0])}"
         case "string":
             text = f"a string of at most {node['maxLength']} characters"
         case "array":

@@ -21,6 +21,7 @@ from jax.experimental.pallas import mosaic_gpu as plgpu
 from verify_requests import KERNELS, broken, request
 
 from kgen.arch import SM_90A
+from kgen.emit.render import render
 from kgen.pipeline import plan_all, request_of
 from kgen.rules import SIMULATE, SPEC, TRACE, all_rules
 from kgen.verify import static, upstream, verify
@@ -416,17 +417,29 @@ def test_every_rule_has_a_check():
 
 
 @pytest.mark.parametrize(
-    "fault",
+    ("fault", "said"),
     [
-        ("    plgpu.commit_smem()\n", ""),  # KG503
-        ("plgpu.wgmma_wait(0)", "plgpu.wgmma_wait(1)"),  # KG502
+        (("    plgpu.commit_smem()\n", ""), "data race"),  # KG503
+        (("plgpu.wgmma_wait(0)", "plgpu.wgmma_wait(1)"), "data race"),  # KG502
+        # KG501: upstream compares with the smaller delay.
+        (
+            (
+                "_block((TILE_K, TILE_N), lambda ki: (ki, n)),",
+                "plgpu.BlockSpec((TILE_K, TILE_N), lambda ki: (ki, n),"
+                " transforms=TRANSFORMS, delay_release=2),",
+            ),
+            "deadlock",
+        ),
     ],
+    ids=["KG503", "KG502", "KG501"],
 )
-def test_what_only_a_simulation_finds(fault):
-    asks = request(broken(fault))
+def test_what_only_a_simulation_finds(fault, said):
+    asks = request(broken(fault), sizes=((64, 64, 448),))
     assert verify(asks, levels=("static",), cache=False).passed
     failure = verify(asks, levels=("simulate",), cache=False).failure
-    assert failure.detail.startswith("data race")
+    assert failure is not None
+    assert failure.level == "simulate"
+    assert said in failure.detail
 
 
 def test_a_finding_whole():
@@ -539,6 +552,19 @@ def test_a_module_with_a_fault_fails_in_the_worker():
     assert (
         "small_matmul.py:41: plgpu.wgmma(acc, a_smem, b_smem)" in verdict.failure.detail
     )
+
+
+def test_what_a_spec_allows_is_allowed_of_its_module(tmp_path):
+    text = '[tile]\nm = 256\nn = 128\n[verify]\nallow = ["KG402"]\n'
+    path = tmp_path / "large_tile.toml"
+    path.write_text('[kernel]\nname = "large_tile"\nop = "matmul"\n' + text)
+    (plan,) = plan_all([path])
+    asks = request_of(plan, render(plan, verified=True))
+    assert verify(asks, levels=("static",), cache=False).passed
+    refused = verify(
+        dataclasses.replace(asks, allow=()), levels=("static",), cache=False
+    )
+    assert codes(refused.failure.detail) == ["KG402"]
 
 
 PLANS = plan_all([ROOT / "specs"])

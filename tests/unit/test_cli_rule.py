@@ -54,6 +54,7 @@ def test_json():
         "bad",
         "good",
         "checked_on",
+        "allowable",
     ]
     assert rule["code"] == "KG101"
     every = json.loads(kgen("rule", "--format", "json").stdout)["rules"]
@@ -66,7 +67,7 @@ def test_an_unknown_code():
     assert outcome.stdout == ""
     assert outcome.stderr == (
         "error: no rule is called KG1O1\n"
-        "  hint: did you mean KG101 or KG601 or KG701?\n"
+        "  hint: did you mean KG101 or KG610 or KG701?\n"
     )
 
 

@@ -1,12 +1,15 @@
 """Every legality rule has an example that breaks it and one that does not."""
 
+import json
 import re
 
 import pytest
 from made import load
 
+from kgen.emit.render import render
 from kgen.errors import SpecError
-from kgen.plan import make_plan, matmul
+from kgen.pipeline import request_of
+from kgen.plan import legality, make_plan, matmul
 from kgen.plan.legality.base import CHECKS
 from kgen.rules import all_rules
 
@@ -24,6 +27,32 @@ def test_the_bad_example_breaks_the_rule(rule, tmp_path):
 @pytest.mark.parametrize("rule", LEGALITY, ids=lambda rule: rule.code)
 def test_the_good_example_breaks_none(rule, tmp_path):
     make_plan(load(tmp_path, rule.good + "\n"))
+
+
+ALLOWABLE = [rule for rule in LEGALITY if rule.allowable]
+
+
+@pytest.mark.parametrize("rule", ALLOWABLE, ids=lambda rule: rule.code)
+def test_an_allowed_rule_may_be_broken(rule, tmp_path):
+    allow = [rule.code]
+    # What follows from a breach is told once that is allowed.
+    for _ in range(3):
+        tables = f"{rule.bad}\n[verify]\nallow = {json.dumps(allow)}\n"
+        spec = load(tmp_path, tables)
+        problems = legality.check(matmul.resolve(spec))
+        allow = sorted({*allow, *(problem.code for problem in problems)})
+    plan = make_plan(spec)
+    assert plan.allow == tuple(allow)
+    told = f"verified: static ({', '.join(allow)} allowed), lower, simulate."
+    module = render(plan, verified=True)
+    assert f"\n# {told}\n" in module.source
+    assert request_of(plan, module).allow == tuple(allow)
+    assert "allowed" not in render(plan, verified=False).source
+
+
+def test_what_is_allowed_is_what_can_be():
+    assert not {rule.code for rule in ALLOWABLE} & {"KG105", "KG106", "KG201", "KG610"}
+    assert not any(r.allowable for c, r in all_rules().items() if c.startswith("KG0"))
 
 
 def test_no_two_examples_are_alike():

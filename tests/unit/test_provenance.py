@@ -68,6 +68,40 @@ def test_unverified():
     assert (found.levels, found.verified, found.intact) == ((), False, True)
 
 
+@pytest.mark.parametrize(
+    ("allowed", "told"),
+    [
+        ((), "verified: static, lower, simulate"),
+        (("KG402",), "verified: static (KG402 allowed), lower, simulate"),
+        (
+            ("KG401", "KG402"),
+            "verified: static (KG401, KG402 allowed), lower, simulate",
+        ),
+    ],
+)
+def test_rules_that_may_be_broken_are_told(allowed, told):
+    assert provenance.levels_text(allowed) == told
+    text = TEXT.replace("verified: static, lower, simulate", told)
+    found = provenance.read(provenance.stamp(text))
+    assert found is not None
+    assert found.levels == ("static", "lower", "simulate")
+    assert found.allowed == allowed
+    assert found.intact
+
+
+def test_many_rules_that_may_be_broken_take_several_lines():
+    allowed = tuple(f"KG{number}" for number in range(401, 425))
+    told = provenance.levels_text(allowed)
+    lines = f"# {told}.".splitlines()
+    assert len(lines) == 3
+    assert max(map(len, lines)) <= 88
+    text = TEXT.replace("; verified: static, lower, simulate", f";\n# {told}")
+    found = provenance.read(provenance.stamp(text))
+    assert found is not None
+    assert found.levels == ("static", "lower", "simulate")
+    assert found.allowed == allowed
+
+
 def test_the_comment_may_be_wrapped():
     text = TEXT.replace("text 0", "\n#   text 0").replace(", \n", ",\n")
     found = provenance.read(provenance.stamp(text))

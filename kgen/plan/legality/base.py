@@ -45,6 +45,7 @@ def rule(
     bad: str,
     good: str,
     also_on: tuple[str, ...] = (),
+    allowable: bool = False,
 ) -> Callable[[Check], Check]:
     """Registers a function that yields a finding for every breach of a rule.
 
@@ -56,6 +57,7 @@ def rule(
       bad: See there.
       good: See there.
       also_on: Where it is checked beside the plan of a spec.
+      allowable: See there.
     """
 
     def decorate(check: Check) -> Check:
@@ -68,6 +70,7 @@ def rule(
                 bad=bad,
                 good=good,
                 checked_on=(SPEC, *also_on),
+                allowable=allowable,
             )
         )
         CHECKS[code] = check

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     bad="[pipeline]\nmax_concurrent_steps = 16",
     good="[pipeline]\nmax_concurrent_steps = 4",
     also_on=(TRACE,),
+    allowable=True,
 )
 def smem(candidate: "Candidate") -> Iterator[Finding]:
     needed = candidate.smem()
@@ -66,6 +67,7 @@ def _fits(candidate: "Candidate", stages: int) -> bool:
     bad="[tile]\nm = 256\nn = 128",
     good="[tile]\nm = 128\nn = 128",
     also_on=(TRACE,),
+    allowable=True,
 )
 def accumulator_registers(candidate: "Candidate") -> Iterator[Finding]:
     registers = candidate.registers
@@ -104,6 +106,7 @@ def _smaller_tile(candidate: "Candidate") -> str:
     bad="[schedule]\nwarp_specialized = true\nmemory_registers = 42",
     good="[schedule]\nwarp_specialized = true\nmemory_registers = 40",
     also_on=(TRACE,),
+    allowable=True,
 )
 def memory_registers(candidate: "Candidate") -> Iterator[Finding]:
     count = candidate.memory_registers
@@ -129,6 +132,7 @@ def memory_registers(candidate: "Candidate") -> Iterator[Finding]:
     good="[tile]\nm = 192\n[schedule]\nwarp_specialized = true\nnum_compute_wgs = 3\n"
     "memory_registers = 40",
     also_on=(TRACE,),
+    allowable=True,
 )
 def register_shares(candidate: "Candidate") -> Iterator[Finding]:
     count, wgs = candidate.memory_registers, candidate.num_compute_wgs
@@ -158,6 +162,7 @@ def register_shares(candidate: "Candidate") -> Iterator[Finding]:
     good='[kernel]\nlayout = "nt"\n[tile]\nm = 192\nn = 200\n'
     "[schedule]\nwarp_specialized = true\nnum_compute_wgs = 3",
     also_on=(TRACE,),
+    allowable=True,
 )
 def one_wgmma(candidate: "Candidate") -> Iterator[Finding]:
     if candidate.memory_registers is None:

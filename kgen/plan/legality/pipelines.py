@@ -21,6 +21,7 @@ PTX_WGMMA = "PTX ISA, wgmma.mma_async: operands are read asynchronously"
     bad="[pipeline]\nmax_concurrent_steps = 2\ndelay_release = 2",
     good="[pipeline]\nmax_concurrent_steps = 3\ndelay_release = 2",
     also_on=(TRACE, SIMULATE),
+    allowable=True,
 )
 def stages(candidate: "Candidate") -> Iterator[Finding]:
     pipeline = candidate.spec.pipeline
@@ -42,6 +43,7 @@ def stages(candidate: "Candidate") -> Iterator[Finding]:
     bad="[pipeline]\ndelay_release = 0\nwgmma_in_flight = 1",
     good="[pipeline]\ndelay_release = 1\nwgmma_in_flight = 1",
     also_on=(SIMULATE,),
+    allowable=True,
 )
 def delay(candidate: "Candidate") -> Iterator[Finding]:
     pipeline = candidate.spec.pipeline

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kgen.plan.legality.base import Finding, rule
+from kgen.plan.legality.base import CHECKS, Finding, rule
 
 if TYPE_CHECKING:
     from kgen.plan.candidate import Candidate
@@ -43,6 +43,7 @@ def only_warp_specialized(candidate: "Candidate") -> Iterator[Finding]:
     source="CUDA C++ Programming Guide: 65,536 registers per SM",
     bad="[tile]\nm = 256\n[schedule]\nwarp_specialized = true\nnum_compute_wgs = 4",
     good="[tile]\nm = 256\n[schedule]\nwarp_specialized = true\nnum_compute_wgs = 2",
+    allowable=True,
 )
 def compute_wgs(candidate: "Candidate") -> Iterator[Finding]:
     if candidate.num_compute_wgs > MAX_COMPUTE_WGS:
@@ -182,6 +183,7 @@ def store_pieces(candidate: "Candidate") -> Iterator[Finding]:
     source="Mosaic GPU, WGMMA layout; reproduced on a CPU",
     bad='[dtypes]\nout = "float32"\n[store]\nn = 4',
     good='[dtypes]\nout = "float32"\n[store]\nn = 8',
+    allowable=True,
 )
 def store_columns(candidate: "Candidate") -> Iterator[Finding]:
     n = candidate.store_n
@@ -222,4 +224,23 @@ def test_shapes(candidate: "Candidate") -> Iterator[Finding]:
                 f"m = {shape[0]} of {list(shape)}",
                 f"at most {top}",
                 follows=("tile.m",),
+            )
+
+
+@rule(
+    "KG610",
+    title="A rule that verify.allow names is broken",
+    reason="What is allowed and not needed hides the day on which it is broken by "
+    "mistake.",
+    source="kgen",
+    bad='[verify]\nallow = ["KG402"]',
+    good='[tile]\nm = 256\nn = 128\n[verify]\nallow = ["KG402"]',
+)
+def allowed_for_a_reason(candidate: "Candidate") -> Iterator[Finding]:
+    for code in candidate.spec.verify.allow:
+        if not any(CHECKS[code](candidate)):
+            yield Finding(
+                "verify.allow",
+                f'verify.allow has "{code}", which is not broken',
+                hint=f'remove "{code}"; see `kgen rule {code}`',
             )

@@ -38,6 +38,7 @@ def _copies(
     bad='[kernel]\nlayout = "nt"\n[tile]\nm = 384\nn = 24',
     good='[kernel]\nlayout = "nt"\n[tile]\nm = 256\nn = 24',
     also_on=(TRACE,),
+    allowable=True,
 )
 def box(candidate: "Candidate") -> Iterator[Finding]:
     limit = candidate.arch.tma_box
@@ -64,6 +65,7 @@ def box(candidate: "Candidate") -> Iterator[Finding]:
     bad='[kernel]\nlayout = "nt"\n[tile]\nn = 8\n[store]\nn = 4',
     good='[kernel]\nlayout = "nt"\n[tile]\nn = 8',
     also_on=(TRACE,),
+    allowable=True,
 )
 def row_bytes(candidate: "Candidate") -> Iterator[Finding]:
     for key, name, (_, columns), _, itemsize in _copies(candidate):
@@ -86,6 +88,7 @@ def row_bytes(candidate: "Candidate") -> Iterator[Finding]:
     bad='[kernel]\nlayout = "nt"\n[tile]\nn = 8\nk = 4',
     good='[kernel]\nlayout = "nt"\n[tile]\nn = 8\nk = 64',
     also_on=(TRACE,),
+    allowable=True,
 )
 def copy_bytes(candidate: "Candidate") -> Iterator[Finding]:
     for key, name, shape, _, itemsize in _copies(candidate):

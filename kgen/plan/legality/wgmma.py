@@ -24,6 +24,7 @@ WGMMA_N_MAX = 256
     bad="[tile]\nm = 100",
     good="[tile]\nm = 128",
     also_on=(TRACE,),
+    allowable=True,
 )
 def tile_m(candidate: "Candidate") -> Iterator[Finding]:
     parts = candidate.num_compute_wgs if candidate.split == "m" else 1
@@ -47,6 +48,7 @@ def tile_m(candidate: "Candidate") -> Iterator[Finding]:
     bad='[kernel]\nlayout = "nt"\n[dtypes]\nout = "float32"\n[tile]\nn = 20',
     good='[kernel]\nlayout = "nt"\n[dtypes]\nout = "float32"\n[tile]\nn = 24',
     also_on=(TRACE,),
+    allowable=True,
 )
 def wgmma_n(candidate: "Candidate") -> Iterator[Finding]:
     parts = candidate.num_compute_wgs if candidate.split == "n" else 1
@@ -70,6 +72,7 @@ def wgmma_n(candidate: "Candidate") -> Iterator[Finding]:
     bad="[tile]\nn = 96\n[transforms]\nswizzle = 128",
     good="[tile]\nn = 96\n[transforms]\nswizzle = 64",
     also_on=(TRACE,),
+    allowable=True,
 )
 def n_major_b(candidate: "Candidate") -> Iterator[Finding]:
     swizzle = candidate.b_layout.swizzle
@@ -104,6 +107,7 @@ def _more_columns(candidate: "Candidate", swizzle: int) -> str:
     bad="[tile]\nk = 40",
     good="[tile]\nk = 64",
     also_on=(TRACE,),
+    allowable=True,
 )
 def tile_k(candidate: "Candidate") -> Iterator[Finding]:
     swizzle, k = candidate.a_layout.swizzle, candidate.tile_k
@@ -164,6 +168,7 @@ def accumulator(candidate: "Candidate") -> Iterator[Finding]:
     bad='[kernel]\nlayout = "nn"\n[dtypes]\na = "float32"\nb = "float32"',
     good='[kernel]\nlayout = "nt"\n[dtypes]\na = "float32"\nb = "float32"',
     also_on=(TRACE,),
+    allowable=True,
 )
 def transposed(candidate: "Candidate") -> Iterator[Finding]:
     if candidate.layout == "nn" and candidate.itemsize != 2:

@@ -96,10 +96,11 @@ def _check(
     except (NotModelledError, upstream.UnavailableError):
         raise
     except Exception as error:
+        # Whatever is allowed, JAX does not go on.
         code = errors.code_of(error)
         if code is None:
             raise LevelError(f"at {case}: {explain(error, module)}") from error
-        return [(code, _told_by_jax(code, error, module))]
+        raise LevelError(_told_by_jax(code, error, module)) from error
     found = [
         (code, finding.text(code))
         for kernel in kernels

@@ -52,7 +52,18 @@ def rule(
     code: str, *, title: str, reason: str, source: str, bad: str, good: str
 ) -> Callable[[Check], Check]:
     """Declares a rule that no spec can break; the function is its check."""
-    declare(code, title=title, reason=reason, source=source, bad=bad, good=good)
+    register(
+        Rule(
+            code=code,
+            title=title,
+            reason=reason,
+            source=source,
+            bad=bad,
+            good=good,
+            checked_on=(TRACE,),
+            allowable=True,
+        )
+    )
     return traced(code)
 
 
@@ -66,7 +77,7 @@ def declare(
     good: str,
     simulated: bool = False,
 ) -> None:
-    """Declares a rule that no spec can break.
+    """Declares a rule that JAX itself enforces while it traces, or that a simulation does.
 
     Args:
       code: Code of the rule; this and what follows are attributes of `Rule`.
