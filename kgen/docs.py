@@ -42,8 +42,7 @@ def rules_page() -> str:
             lines += [_prose(rule.reason), ""]
             lines += ["Refused:", "", *_fenced(rule.bad, rule.language), ""]
             lines += ["Accepted:", "", *_fenced(rule.good, rule.language), ""]
-            lines += [f"Checked on: {', '.join(rule.checked_on)}. "]
-            lines[-1] += f"Source: {_prose(rule.source)}"
+            lines += [f"{rule.scope}. Source: {_prose(rule.source)}"]
     return _page(lines)
 
 
@@ -179,7 +178,7 @@ def _json_lines(name: str) -> list[str]:
     if name == "rule":
         about = (
             '`--format json` prints `{"rules": [...]}`, each with `code`, `title`, '
-            "`reason`, `source`, `bad`, `good` and `checked_on`."
+            "`reason`, `source`, `bad`, `good`, `checked_on` and `allowable`."
         )
         return ["", about]
     return []
