@@ -40,13 +40,20 @@ def installed(distribution: str) -> str:
 
 @functools.cache
 def verifier_digest() -> str:
-    """Returns the digest of the verifier's own sources."""
+    """Returns the digest of the verifier's own sources, limits of GPUs included."""
     digest = hashlib.sha256()
-    root = Path(__file__).parent
-    for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode() + b"\0")
+    for path in verifier_sources():
+        name = path.relative_to(Path(__file__).parents[1])
+        digest.update(str(name).encode() + b"\0")
         digest.update(path.read_bytes() + b"\0")
     return digest.hexdigest()
+
+
+def verifier_sources() -> list[Path]:
+    """Returns the files that decide on a verdict."""
+    root = Path(__file__).parent
+    limits = [root.parent / name for name in ("arch.py", "registers.py")]
+    return [*sorted(root.rglob("*.py")), *limits]
 
 
 def key(request: Request, levels: Sequence[str]) -> str:

@@ -138,6 +138,11 @@ def test_the_key_depends_on_everything_that_matters(monkeypatch):
     assert cache.key(request(), ["lower"]) == keys[0]
 
 
+def test_what_decides_on_a_verdict_is_in_the_key():
+    names = {path.name for path in cache.verifier_sources()}
+    assert {"arch.py", "registers.py", "races.py", "walk.py"} <= names
+
+
 def test_a_distribution_that_is_missing_has_no_version():
     assert cache.installed("no-such-distribution") == ""
 
