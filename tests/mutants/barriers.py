@@ -87,9 +87,7 @@ FAULTS = (
         variant="for a load",
     ),
     Fault(ARRIVE_MISSING, RING, ((ARRIVE, "pass"),)),
-    Fault(
-        ARRIVE_DOUBLED, RING, ((ARRIVE, f"{ARRIVE}\n                    {ARRIVE}"),)
-    ),
+    Fault(ARRIVE_DOUBLED, RING, ((ARRIVE, f"{ARRIVE}\n                    {ARRIVE}"),)),
     Fault(
         ARRIVE_OF_ONE,
         RING,

@@ -92,15 +92,18 @@ def bases() -> dict[str, Base]:
     return {base.name: base for base in rendered + written}
 
 
-def _rendered(
-    name: str, kernel: str, tables: str, tiles: tuple[int, int, int]
-) -> Base:
+def _rendered(name: str, kernel: str, tables: str, tiles: tuple[int, int, int]) -> Base:
     plan = _plan(name, f'[kernel]\nname = "{name}"\nop = "matmul"\n{kernel}{tables}')
     sizes = (plan.tile_m, plan.tile_n, plan.tile_k)
     m, n, k = (size * count for size, count in zip(sizes, tiles, strict=True))
     source = render(plan, verified=False).source
     request = _request(
-        name, source, (m, n, k), plan.layout, plan.operand_dtype, plan.out_dtype
+        name,
+        source,
+        (m, n, k),
+        layout=plan.layout,
+        dtype=plan.operand_dtype,
+        out_dtype=plan.out_dtype,
     )
     return Base(name, plan.schedule, source, request)
 
@@ -122,6 +125,7 @@ def _request(
     name: str,
     source: str,
     sizes: tuple[int, int, int],
+    *,
     layout: str = "nn",
     dtype: str = "bfloat16",
     out_dtype: str = "bfloat16",

@@ -16,7 +16,9 @@ SLOT_WAIT_MISSING = Kind(
     GROUP, "wait for the slot missing", "a slot is overwritten while TMA reads it"
 )
 SLOT_TOO_EARLY = Kind(
-    GROUP, "slot reused too early", "the pieces take turns in fewer slots than waited for"
+    GROUP,
+    "slot reused too early",
+    "the pieces take turns in fewer slots than waited for",
 )
 FINAL_WAIT_MISSING = Kind(
     GROUP, "final wait missing", "the CTA and its SMEM are gone while TMA reads"

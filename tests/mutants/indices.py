@@ -42,7 +42,9 @@ STRIDE = Kind(
 TRANSPOSED = Kind(GROUP, "transposed operand", "B is multiplied where B.T was meant")
 ROWS_OF_N = Kind(GROUP, "operand rows by the wrong index", "A's rows are chosen by n")
 NEIGHBOUR = Kind(
-    GROUP, "wrong operand shared", "the cluster's CTAs share B, of which each needs another"
+    GROUP,
+    "wrong operand shared",
+    "the cluster's CTAs share B, of which each needs another",
 )
 
 PIPELINED, WS, CALL = "pipelined", "warp_specialized", "pallas_call"
@@ -62,7 +64,12 @@ FAULTS = (
     Fault(
         OUTPUT_SWAPPED,
         (WS,),
-        ((ROWS, "rows, columns = pl.ds(n * TILE_M, TILE_M), pl.ds(m * TILE_N, TILE_N)"),),
+        (
+            (
+                ROWS,
+                "rows, columns = pl.ds(n * TILE_M, TILE_M), pl.ds(m * TILE_N, TILE_N)",
+            ),
+        ),
     ),
     Fault(GRID_SWAPPED, ALL, (('grid_names=("m", "n")', 'grid_names=("n", "m")'),)),
     Fault(

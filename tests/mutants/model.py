@@ -1,6 +1,8 @@
 """What a planted fault is."""
 
+import ast
 import dataclasses
+import hashlib
 import re
 from collections.abc import Iterator
 
@@ -99,6 +101,14 @@ def planted(fault: Fault, base: Base) -> Mutant:
     request = resized(base.request, fault.sizes) if fault.sizes else base.request
     request = dataclasses.replace(request, name=name, source=source)
     return Mutant(name, fault.kind, base.schedule, source, request, base.name)
+
+
+def digest(mutant: Mutant) -> str:
+    """Returns a digest of what a mutant does: comments and layout do not count."""
+    request = dataclasses.asdict(mutant.request)
+    request["source"] = ast.unparse(ast.parse(mutant.source))
+    parts = [request[field] for field in ("source", "layout", "operand_dtype", "cases")]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
 
 def resized(request: Request, sizes: tuple[int, int, int]) -> Request:

@@ -15,7 +15,9 @@ PARTIAL_LOST = Kind(
 CAST_TOO_EARLY = Kind(
     GROUP, "cast too early", "partial sums are rounded before they are added"
 )
-CAST_ORDER = Kind(GROUP, "cast order", "a sum is added in the output's dtype, not float32")
+CAST_ORDER = Kind(
+    GROUP, "cast order", "a sum is added in the output's dtype, not float32"
+)
 A_TWICE = Kind(GROUP, "A taken twice", "A's tile is multiplied with itself")
 OPERANDS_SWAPPED = Kind(GROUP, "operands swapped", "B's tile times A's")
 THROUGH_BFLOAT16 = Kind(
@@ -26,7 +28,9 @@ THROUGH_FLOAT16 = Kind(
 )
 STEP_DOUBLED = Kind(GROUP, "step multiplied twice", "one step is added up twice")
 SCALED = Kind(GROUP, "sum scaled", "the sum is halved, as by the mean of two parts")
-BIASED = Kind(GROUP, "last bit lost", "the sum is cut, not rounded, to the output dtype")
+BIASED = Kind(
+    GROUP, "last bit lost", "the sum is cut, not rounded, to the output dtype"
+)
 
 PIPELINED, WS, CALL = "pipelined", "warp_specialized", "pallas_call"
 FP16, FLOAT32 = "pipelined_fp16", "pipelined_float32_out"
@@ -70,9 +74,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(
-        PARTIAL_LOST, ("two_halves",), ((HALVES, "product = half(half_steps)"),)
-    ),
+    Fault(PARTIAL_LOST, ("two_halves",), ((HALVES, "product = half(half_steps)"),)),
     Fault(
         CAST_TOO_EARLY,
         ("two_halves",),

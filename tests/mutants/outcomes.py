@@ -48,8 +48,8 @@ def found_by(result: LevelResult | None) -> str:
 
 
 def _reason(detail: str) -> str:
-    if rule := _RULE.search(detail):
-        return rule[0]
+    if rules := _RULE.findall(detail):
+        return " ".join(dict.fromkeys(rules))
     for sign, reason in _SIGNS:
         if sign in detail:
             return reason

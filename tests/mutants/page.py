@@ -1,6 +1,5 @@
 """The page of mutations, from outcomes."""
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -8,6 +7,7 @@ from .model import Kind, Mutant
 from .outcomes import NOT_CAUGHT, RELATIVE, SIZE
 
 NOT_MEASURED = "not measured"
+COLUMNS = ("kgen", "jax", "gpu")
 INTRODUCTION = """\
 # What finds which fault
 
@@ -32,43 +32,28 @@ Several answers in one cell are those of several mutants.
 """
 
 
-def page(mutants: list[Mutant], outcomes: dict[str, Any], gpu: dict[str, Any]) -> str:
+def page(mutants: list[Mutant], outcomes: dict[str, Any]) -> str:
     """Returns the text of the page.
 
     Args:
       mutants: The catalogue.
-      outcomes: What was measured on a CPU, as in results.json.
-      gpu: What benchmarks/mutants_gpu.py wrote; empty if it did not run.
+      outcomes: What was measured, as in results.json.
     """
     found = outcomes["mutants"]
-    on_gpu = _on_gpu(mutants, gpu)
-    parts = [_introduction(gpu), _totals(mutants, outcomes, on_gpu)]
+    parts = [_introduction(outcomes["gpu"]), _totals(mutants, outcomes)]
     for group in dict.fromkeys(mutant.kind.group for mutant in mutants):
         of_group = [mutant for mutant in mutants if mutant.kind.group == group]
-        parts.append(f"## {group.capitalize()}\n\n" + _table(of_group, found, on_gpu))
+        parts.append(f"## {group.capitalize()}\n\n" + _table(of_group, found))
         parts.append(_meanings(of_group))
     return "\n".join(parts)
 
 
-def _introduction(gpu: dict[str, Any]) -> str:
-    device = gpu["machine"]["device"] if gpu else "a GPU"
+def _introduction(gpu: str) -> str:
     size = " x ".join(map(str, SIZE))
-    return INTRODUCTION.format(relative=RELATIVE, size=size, gpu=device)
+    return INTRODUCTION.format(relative=RELATIVE, size=size, gpu=gpu or "a GPU")
 
 
-def _on_gpu(mutants: list[Mutant], gpu: dict[str, Any]) -> dict[str, str]:
-    """Returns the outcomes of exactly these mutants, by name."""
-    measured = {(k["name"], k["digest"]): k["outcome"] for k in gpu.get("kernels", ())}
-    return {m.name: measured.get((m.name, _digest(m)), NOT_MEASURED) for m in mutants}
-
-
-def _digest(mutant: Mutant) -> str:
-    return hashlib.sha256(mutant.request.to_json().encode()).hexdigest()[:12]
-
-
-def _totals(
-    mutants: list[Mutant], outcomes: dict[str, Any], on_gpu: dict[str, str]
-) -> str:
+def _totals(mutants: list[Mutant], outcomes: dict[str, Any]) -> str:
     found = outcomes["mutants"]
     kinds = len({mutant.kind for mutant in mutants})
     rows = [
@@ -76,41 +61,43 @@ def _totals(
         "| | |\n| --- | --- |",
         f"| kinds of fault | {kinds} |",
         f"| mutants | {len(mutants)} |",
-        f"| caught by kgen | {_caught(f['kgen'] for f in found.values())} |",
+        f"| caught by kgen | {_caught(found, 'kgen')} |",
         "| caught by JAX's interpreter and `assert_allclose` |"
-        f" {_caught(f['jax'] for f in found.values())} |",
+        f" {_caught(found, 'jax')} |",
     ]
-    measured = [outcome for outcome in on_gpu.values() if outcome != NOT_MEASURED]
+    measured = [of["gpu"] for of in found.values() if "gpu" in of]
     rows.append(f"| run on a GPU | {len(measured) or NOT_MEASURED} |")
     for outcome in dict.fromkeys(sorted(measured)):
         rows.append(f"| there: {outcome} | {measured.count(outcome)} |")
     return "\n".join(rows) + "\n"
 
 
-def _caught(outcomes: Iterable[str]) -> int:
-    return sum(outcome != NOT_CAUGHT for outcome in outcomes)
+def _caught(found: dict[str, Any], by: str) -> int:
+    return sum(of.get(by, NOT_CAUGHT) != NOT_CAUGHT for of in found.values())
 
 
-def _table(
-    mutants: list[Mutant], found: dict[str, Any], on_gpu: dict[str, str]
-) -> str:
-    lines = ["| fault | schedule | kgen | JAX | GPU |", "| --- | --- | --- | --- | --- |"]
-    lines += _rows(mutants, found, on_gpu)
+def _table(mutants: list[Mutant], found: dict[str, Any]) -> str:
+    lines = [
+        "| fault | schedule | kgen | JAX | GPU |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    lines += _rows(mutants, found)
     return "\n".join(lines) + "\n"
 
 
-def _rows(
-    mutants: list[Mutant], found: dict[str, Any], on_gpu: dict[str, str]
-) -> Iterator[str]:
+def _rows(mutants: list[Mutant], found: dict[str, Any]) -> Iterator[str]:
     told: Kind | None = None
-    for kind, schedule in dict.fromkeys((m.kind, m.schedule) for m in _by_kind(mutants)):
+    for kind, schedule in dict.fromkeys(
+        (m.kind, m.schedule) for m in _by_kind(mutants)
+    ):
         of = [m.name for m in mutants if (m.kind, m.schedule) == (kind, schedule)]
         cells = (
             "" if kind == told else kind.name,
             f"`{schedule}`",
-            _cell(found[name]["kgen"] for name in of),
-            _cell(found[name]["jax"] for name in of),
-            _cell(on_gpu[name] for name in of),
+            *(
+                _cell(found[name].get(by, NOT_MEASURED) for name in of)
+                for by in COLUMNS
+            ),
         )
         told = kind
         yield f"| {' | '.join(cells)} |"

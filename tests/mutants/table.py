@@ -1,13 +1,16 @@
 """Writes docs/mutations.md: which fault is found by what.
 
-    python -m tests.mutants.table [--check] [--only kgen|jax]
+    python -m tests.mutants.table [--check] [--only kgen|jax|page]
 
 The outcomes are kept in results.json beside this file, and the tests compare them with
-what they find. `--check` runs nothing: it says whether the page is that of the outcomes,
+what they find. An outcome of JAX's is measured once for a mutant and a version of JAX.
+`--check` runs nothing: it says whether the page is that of the outcomes,
 and whether these are of the catalogue's mutants.
 """
 
 import argparse
+import hashlib
+import importlib.metadata
 import json
 import queue
 import sys
@@ -19,7 +22,7 @@ from typing import Any
 
 from .bases import bases
 from .catalogue import mutants
-from .model import Mutant
+from .model import Mutant, digest
 from .nursery import Nursery
 from .outcomes import LEVELS, TIMEOUT, failed_level, found_by, plain, usual_sizes
 from .page import page
@@ -43,48 +46,68 @@ def main() -> int:
     """Measures and writes, or checks; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--only", choices=("kgen", "jax"))
+    parser.add_argument("--only", choices=("kgen", "jax", "page"))
     options = parser.parse_args()
     if options.check:
         return _check()
     catalogue = list(mutants())
-    old = stored()["mutants"] if RESULTS.exists() else {}
-    outcomes: Outcomes = {"jax": "", "mutants": {m.name: {} for m in catalogue}}
-    for name, outcome in outcomes["mutants"].items():
-        outcome.update(old.get(name, {}))
-    if options.only != "jax":
-        outcomes["jax"] = _measure_kgen(catalogue, outcomes["mutants"])
-    else:
-        outcomes["jax"] = stored()["jax"]
-    if options.only != "kgen":
+    outcomes = _begun(catalogue)
+    _take_over_hardware(catalogue, outcomes)
+    if options.only in (None, "kgen"):
+        _measure_kgen(catalogue, outcomes["mutants"])
+        _write(outcomes)
+    if options.only in (None, "jax"):
         _measure_jax(catalogue, outcomes["mutants"])
-    RESULTS.write_text(json.dumps(outcomes, indent=1) + "\n", encoding="utf-8")
-    PAGE.write_text(_page(outcomes), encoding="utf-8")
+    _write(outcomes)
+    PAGE.write_text(page(catalogue, outcomes), encoding="utf-8")
     return 0
+
+
+def _begun(catalogue: list[Mutant]) -> Outcomes:
+    """Returns what is known of exactly these mutants on this version of JAX."""
+    version = importlib.metadata.version("jax")
+    before = (
+        stored() if RESULTS.exists() else {"jax": version, "gpu": "", "mutants": {}}
+    )
+    old = before["mutants"] if before["jax"] == version else {}
+    known = {mutant.name: {"digest": digest(mutant)} for mutant in catalogue}
+    for name, outcome in known.items():
+        if old.get(name, {}).get("digest") == outcome["digest"]:
+            outcome.update(old[name])
+    return {"jax": version, "gpu": before["gpu"], "mutants": known}
+
+
+def _take_over_hardware(catalogue: list[Mutant], outcomes: Outcomes) -> None:
+    """Adds what benchmarks/mutants_gpu.py found of exactly these mutants, if it ran."""
+    if not HARDWARE.exists():
+        return
+    measured = json.loads(HARDWARE.read_text(encoding="utf-8"))
+    outcomes["gpu"] = measured["machine"]["device"]
+    found = {(k["name"], k["digest"]): k["outcome"] for k in measured["kernels"]}
+    for mutant in catalogue:
+        request = hashlib.sha256(mutant.request.to_json().encode()).hexdigest()[:12]
+        if outcome := found.get((mutant.name, request)):
+            outcomes["mutants"][mutant.name]["gpu"] = outcome
+
+
+def _write(outcomes: Outcomes) -> None:
+    RESULTS.write_text(json.dumps(outcomes, indent=1) + "\n", encoding="utf-8")
 
 
 def _check() -> int:
     outcomes = stored()
-    if list(outcomes["mutants"]) != [mutant.name for mutant in mutants()]:
+    measured = {name: of["digest"] for name, of in outcomes["mutants"].items()}
+    if measured != {mutant.name: digest(mutant) for mutant in mutants()}:
         print(f"{RESULTS.name} is not of the catalogue's mutants", file=sys.stderr)
         return 1
-    if PAGE.read_text(encoding="utf-8") != _page(outcomes):
+    if PAGE.read_text(encoding="utf-8") != page(list(mutants()), outcomes):
         print(f"{PAGE.name} is not of {RESULTS.name}", file=sys.stderr)
         return 1
     return 0
 
 
-def _page(outcomes: Outcomes) -> str:
-    hardware = (
-        json.loads(HARDWARE.read_text(encoding="utf-8")) if HARDWARE.exists() else {}
-    )
-    return page(list(mutants()), outcomes, hardware)
-
-
-def _measure_kgen(catalogue: list[Mutant], outcomes: Outcomes) -> str:
-    """Verifies every mutant and returns the version of JAX."""
+def _measure_kgen(catalogue: list[Mutant], outcomes: Outcomes) -> None:
     nurseries: queue.Queue[Nursery] = queue.Queue()
-    versions: set[str] = set()
     for _ in range(PROCESSES):
         nurseries.put(Nursery(LEVELS, TIMEOUT))
 
@@ -94,22 +117,21 @@ def _measure_kgen(catalogue: list[Mutant], outcomes: Outcomes) -> str:
             verdict = nursery.verify(mutant.request)
         finally:
             nurseries.put(nursery)
-        versions.add(verdict.jax_version)
         outcomes[mutant.name]["kgen"] = found_by(failed_level(verdict))
 
     _in_parallel(verify, catalogue, "kgen")
     while not nurseries.empty():
         nurseries.get().close()
-    (version,) = versions
-    return version
 
 
 def _measure_jax(catalogue: list[Mutant], outcomes: Outcomes) -> None:
+    """Runs the mutants of which the outcome is not known: kgen does not change it."""
+
     def run(mutant: Mutant) -> None:
         sizes = usual_sizes(mutant, bases()[mutant.base])
         outcomes[mutant.name]["jax"] = plain(mutant, sizes)
 
-    _in_parallel(run, catalogue, "jax")
+    _in_parallel(run, [m for m in catalogue if "jax" not in outcomes[m.name]], "jax")
 
 
 def _in_parallel(

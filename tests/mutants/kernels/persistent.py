@@ -49,7 +49,7 @@ def _walk(a_gmem, b_gmem, out_gmem, out_smem, *, tiles, num_steps):
         m, n = _raster(tile.index[0], *tiles)
 
         def multiply(acc):
-            _accumulate(acc, a_gmem, b_gmem, m, n, num_steps)
+            _accumulate(acc, a_gmem, b_gmem, (m, n), num_steps)
             return acc[...].astype(DTYPE)
 
         product = pl.run_scoped(multiply, plgpu.ACC((TILE_M, TILE_N), jnp.float32))
@@ -71,7 +71,7 @@ def _raster(index, tiles_m, tiles_n):
     return group * GROUP_M + lax.rem(within, height), lax.div(within, height)
 
 
-def _accumulate(acc, a_gmem, b_gmem, m, n, num_steps):
+def _accumulate(acc, a_gmem, b_gmem, tile, num_steps):
     def step(_, a_smem, b_smem):
         plgpu.wgmma(acc, a_smem, b_smem)
         plgpu.wgmma_wait(0)  # The slot is released when the step ends.
@@ -80,8 +80,8 @@ def _accumulate(acc, a_gmem, b_gmem, m, n, num_steps):
         step,
         grid=(num_steps,),
         in_specs=[
-            _block((TILE_M, TILE_K), lambda ki: (m, ki)),
-            _block((TILE_K, TILE_N), lambda ki: (ki, n)),
+            _block((TILE_M, TILE_K), lambda ki: (tile[0], ki)),
+            _block((TILE_K, TILE_N), lambda ki: (ki, tile[1])),
         ],
         max_concurrent_steps=MAX_CONCURRENT_STEPS,
     )(a_gmem, b_gmem)

@@ -45,7 +45,7 @@ def matmul(a, b, *, interpret=None):
 
 
 def _tile(
-    a_gmem, b_gmem, out_gmem, a_smem, b_smem, out_smem, loaded, consumed, *, num_steps
+    a_gmem, b_gmem, out_gmem, *, a_smem, b_smem, out_smem, loaded, consumed, num_steps
 ):
     m, n, wg = lax.axis_index("m"), lax.axis_index("n"), lax.axis_index("wg")
     rows, columns = pl.ds(m * TILE_M, TILE_M), pl.ds(n * TILE_N, TILE_N)

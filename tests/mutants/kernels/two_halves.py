@@ -39,7 +39,7 @@ def _tile(a_gmem, b_gmem, out_gmem, out_smem, *, half_steps):
 
     def half(first):
         def multiply(acc):
-            _accumulate(acc, a_gmem, b_gmem, m, n, first, half_steps)
+            _accumulate(acc, a_gmem, b_gmem, (m, n), steps=(first, half_steps))
             return acc[...]
 
         return pl.run_scoped(multiply, plgpu.ACC((TILE_M, TILE_N), jnp.float32))
@@ -52,7 +52,9 @@ def _tile(a_gmem, b_gmem, out_gmem, out_smem, *, half_steps):
     plgpu.wait_smem_to_gmem(0)  # SMEM must outlive the copy.
 
 
-def _accumulate(acc, a_gmem, b_gmem, m, n, first, num_steps):
+def _accumulate(acc, a_gmem, b_gmem, tile, *, steps):
+    (m, n), (first, num_steps) = tile, steps
+
     def step(_, a_smem, b_smem):
         plgpu.wgmma(acc, a_smem, b_smem)
         plgpu.wgmma_wait(0)  # The slot is released when the step ends.
