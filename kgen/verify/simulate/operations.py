@@ -56,6 +56,10 @@ class Operation:
         places = (_user_place(trace, module) for trace in self.traces)
         return next((place for place in places if place), None)
 
+    def own_place(self, module: Path) -> tuple[str, int] | None:
+        """Returns its place as `place` does, but not that of what is around it."""
+        return _user_place(self.traces[0], module) if self.traces else None
+
     def describe(self, module: Path) -> str:
         """Returns `file.py:line: text`, or says that it is within JAX."""
         place = self.place(module)

@@ -71,6 +71,8 @@ def describe_barrier(barrier: Any, records: Records, module: Path) -> str:
     name = source.short(allocation.operation.label)
     index = f"[{allocation.index}]" if allocation.count > 1 else ""
     line = source.barrier_line(name, module) if name else None
+    if line is None and (place := allocation.operation.own_place(module)):
+        line = place[1]
     return f"{name or 'a barrier'}{index}" + (f" (line {line})" if line else "")
 
 
