@@ -172,13 +172,19 @@ class Worker:
             timer.cancel()
 
     def _tell_positions(self) -> None:
-        lines = {
-            line: describe_line(self.path, line)
+        # While a kernel is simulated, no frame of the module is on any stack.
+        simulated = sys.modules.get("kgen.verify.simulate.diagnosis")
+        lines = simulated.positions(self.path) if simulated else []
+        self.events.send("positions", lines=lines or self._positions_in_module())
+
+    def _positions_in_module(self) -> list[str]:
+        numbers = {
+            line
             for thread, frame in sys._current_frames().items()
             if thread != threading.get_ident()
             and (line := _module_line(frame, self.path))
         }
-        self.events.send("positions", lines=[lines[line] for line in sorted(lines)])
+        return [describe_line(self.path, line) for line in sorted(numbers)]
 
 
 def _load(name: str, path: Path) -> ModuleType:
@@ -192,18 +198,10 @@ def _load(name: str, path: Path) -> ModuleType:
 
 
 def _module_line(frame: FrameType | None, path: Path) -> int | None:
-    """Returns the innermost line of the module on a stack.
-
-    The module's own frames are gone while its kernel is interpreted; the interpreter's
-    have the line in the operation that they run.
-    """
+    """Returns the innermost line of the module on a stack."""
     while frame is not None:
         if frame.f_code.co_filename == str(path):
             return frame.f_lineno
-        source_info = frame.f_locals.get("source_info")
-        line = source_info and upstream.source_line(source_info, path)
-        if isinstance(line, int):
-            return line
         frame = frame.f_back
     return None
 
