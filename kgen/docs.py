@@ -20,7 +20,12 @@ DOCS_DIR = Path(__file__).resolve().parent.parent / "docs"
 
 def build() -> dict[str, str]:
     """Returns the text of every generated page, by its file name."""
-    return {"cli.md": cli_page(), "rules.md": rules_page(), "spec.md": spec_page()}
+    return {
+        "cli.md": cli_page(),
+        "rules.md": rules_page(),
+        "simulation.md": simulation_page(),
+        "spec.md": spec_page(),
+    }
 
 
 def rules_page() -> str:
@@ -74,6 +79,33 @@ def spec_page() -> str:
         "[matrix]\ntile.n = [64, 128, 256]",
         "toml",
     )
+    return _page(lines)
+
+
+def simulation_page() -> str:
+    """Returns the page of what the level `simulate` models, from its registry."""
+    from kgen.verify.simulate.gaps import GAPS, REFUSALS, UNSEEN
+
+    lines = [
+        "# Simulation",
+        "",
+        "The level `simulate` runs a kernel in JAX's GPU interpreter on the CPU. What "
+        "that lacks, kgen adds; what neither models is `not simulated`, never passed.",
+        "",
+        "## What kgen adds",
+        "",
+        "A test of JAX's own interpreter fails as soon as it closes one of these gaps.",
+        "",
+    ]
+    rows = ((gap.name, gap.jax, gap.kgen, gap.versions) for gap in GAPS)
+    heads = ("operation", "JAX's own interpreter", "kgen's simulation", "JAX")
+    lines += _markdown_table(heads, rows)
+    lines += ["", "## What is not simulated", ""]
+    lines += ["A kernel that uses one of these is told so:", ""]
+    lines += [f"- {_prose(refusal)}" for refusal in REFUSALS]
+    lines += ["", "So is one that uses what JAX's interpreter says it lacks."]
+    lines += ["", "## What a simulation does not see", ""]
+    lines += [f"- {_prose(limit)}" for limit in UNSEEN]
     return _page(lines)
 
 

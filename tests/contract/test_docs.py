@@ -37,7 +37,7 @@ def test_check_names_what_differs(tmp_path, monkeypatch, capsys):
     assert docs.main(["--check"]) == 1
     assert capsys.readouterr().err == "".join(
         f"docs/{name} differs; run `python -m kgen.docs`\n"
-        for name in ("cli.md", "rules.md", "spec.md")
+        for name in ("cli.md", "rules.md", "simulation.md", "spec.md")
     )
     assert docs.main([]) == 0
     assert docs.main(["--check"]) == 0

@@ -17,8 +17,7 @@ from kgen.verify import numerics, upstream
 from kgen.verify.explain import LevelError, NotModelledError, explain
 from kgen.verify.lower import operands
 from kgen.verify.request import MATMUL, Case, Request
-from kgen.verify.simulate import diagnosis, wgmma
-from kgen.verify.simulate.install import install
+from kgen.verify.simulate import diagnosis, install, wgmma
 from kgen.verify.simulate.unmodelled import failure
 
 X64_MODES = (False, True)
@@ -48,7 +47,7 @@ def run(
       NotModelledError: the kernel cannot be simulated.
     """
     try:
-        install()
+        install.install()
         diagnosis.install()
         interpreter = upstream.Interpreter(wgmma.POSITIONS)
         simulator = Simulator(function, request, module, interpreter, progress)

@@ -6,9 +6,10 @@ from kgen.verify.explain import LevelError, NotModelledError
 from kgen.verify.upstream import jax_version
 
 _INTERPRETERS = ("/pallas/mosaic_gpu/interpret/", "/pallas/mosaic/interpret/")
-# What JAX says of an operation that it knows for GPUs alone, and what its interpreter
-# says of what it lacks, in exceptions of any type.
-_LACKS = re.compile(r"not found for platform cpu|interpret mode", re.IGNORECASE)
+# What JAX says of an operation that it knows for GPUs alone.
+_GPU_ALONE = "not found for platform cpu"
+# How its interpreter speaks of what it lacks, in exceptions of any type.
+_LACKS = re.compile(r"interpret mode|\bunsupported\b|\bsupport", re.IGNORECASE)
 
 
 def failure(error: BaseException, text: str) -> LevelError:
@@ -26,9 +27,10 @@ def failure(error: BaseException, text: str) -> LevelError:
 
 
 def _is_lack(error: BaseException) -> bool:
-    if _LACKS.search(str(error)):
+    if _GPU_ALONE in str(error):
         return True
-    return isinstance(error, NotImplementedError) and _within_interpreter(error)
+    lacks = isinstance(error, NotImplementedError) or _LACKS.search(str(error))
+    return bool(lacks) and _within_interpreter(error)
 
 
 def _within_interpreter(error: BaseException) -> bool:
