@@ -280,7 +280,12 @@ BROKEN = [
     ),
     ("KG504", partial(t.specialized, delays=(1, 0)), (), "same delay_release"),
     ("KG505", partial(t.specialized, memory_thread_idx=0), (), "must be the last"),
-    ("KG506", partial(t.specialized, out=True), (), "SMEM outputs are not supported"),
+    (
+        "KG506",
+        partial(t.specialized, stores=True),
+        (),
+        "SMEM outputs are not supported",
+    ),
     ("KG507", partial(t.specialized, depends=False), (), "dependency on the grid"),
     ("KG508", partial(t.pipeline, EMIT, axes=("x",)), (), "collective_axes= is not"),
     ("KG509", partial(t.specialized, steps=3, state=START), (), "divisible by"),
@@ -411,7 +416,7 @@ def test_every_rule_has_a_check():
     # Found in a simulation: see test_a_store_that_is_not_committed below, and the
     # tests of races and deadlocks.
     simulated = {c for c, r in all_rules().items() if SIMULATE in r.checked_on}
-    assert simulated == {"KG501", "KG502", "KG503"}
+    assert simulated == {"KG501", "KG502", "KG503", "KG510"}
     assert all({*r.checked_on} <= {SPEC, TRACE, SIMULATE} for r in all_rules().values())
     assert all(rule.checked_on for rule in all_rules().values())
 
@@ -440,6 +445,17 @@ def test_what_only_a_simulation_finds(fault, said):
     assert failure is not None
     assert failure.level == "simulate"
     assert said in failure.detail
+
+
+def test_what_only_a_simulation_finds_of_pipelines():
+    """KG510: nothing says of a traced pipeline which one came before it."""
+    asks = dataclasses.replace(
+        asked(()), source=MODULE.read_text("utf-8"), function="stop_alone"
+    )
+    assert verify(asks, levels=("static", "lower"), cache=False).passed
+    failure = verify(asks, levels=("simulate",), cache=False).failure
+    assert failure is not None
+    assert "deadlock" in failure.detail
 
 
 def test_a_finding_whole():

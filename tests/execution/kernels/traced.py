@@ -124,19 +124,20 @@ def pipeline(
     delays=(0,),
     steps=4,
     depends=True,
-    out=False,
+    stores=False,
     axes=(),
     state=None,
+    interpret=None,
     **options,
 ):
     """Launches a pipeline over blocks of [64, 64] that does nothing with them."""
     index = (lambda k: (0, k)) if depends else (lambda k: (0, 0))
     block = functools.partial(plgpu.BlockSpec, (64, 64))
     in_specs = [block(index, delay_release=d, collective_axes=axes) for d in delays]
-    out_specs = [block(lambda k: (0, k))] if out else []
+    out_specs = [block(lambda k: (0, k))] if stores else []
 
     def body(x_gmem, out_gmem):
-        refs = [x_gmem] * len(delays) + [out_gmem] * out
+        refs = [x_gmem] * len(delays) + [out_gmem] * stores
         run = emit(
             nothing,
             grid=(steps,),
@@ -157,7 +158,8 @@ def pipeline(
     specialized = emit is plgpu.emit_pipeline_warp_specialized
     threads = {"num_threads": 3, "thread_name": "wg"} if specialized else {}
     x = jnp.zeros((64, 64 * steps), F16)
-    return launch(body, x, out=((64, 64 * steps), F16), **threads)
+    out = ((64, 64 * steps), F16)
+    return launch(body, x, out=out, interpret=interpret, **threads)
 
 
 specialized = functools.partial(
@@ -168,6 +170,12 @@ specialized = functools.partial(
     memory_registers=40,
     wg_axis="wg",
 )
+
+
+def stop_alone(*, interpret=None):
+    """Launches the last of several pipelines without the first, which prefetches."""
+    state = plgpu.PipelinePipeline.STOP
+    return specialized(state=state, interpret=interpret)
 
 
 def tcgen05(

@@ -79,3 +79,14 @@ declare(
     good="emit_pipeline_warp_specialized(..., grid=(8,), max_concurrent_steps=4)\n"
     "# with pipeline_state",
 )
+
+declare(
+    "KG510",
+    title="A pipeline of pipelines begins with START",
+    reason="Only START prefetches: a CTA that is given STOP alone, since it has one tile,"
+    " waits for ever. With one tile for every CTA, leave pipeline_state out.",
+    source=PIPELINES + ", pipeline_state; a hang on the GPU",
+    bad="emit_pipeline_warp_specialized(..., pipeline_state=PipelinePipeline.STOP)",
+    good="emit_pipeline_warp_specialized(..., pipeline_state=PipelinePipeline.START)",
+    simulated=True,
+)
