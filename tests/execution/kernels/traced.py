@@ -81,10 +81,12 @@ def load(
     return launch(body, x, scratch=scratch, grid=grid, grid_names=names, **options)
 
 
-def store(x, index, shape, **options):
+def store(x, index, shape, *, written=False, **options):
     """Launches one TMA store to an array like `x`."""
 
     def body(x_gmem, out_gmem, out_smem):
+        if written:
+            out_smem[...] = jnp.zeros(shape, x.dtype)
         plgpu.commit_smem()
         plgpu.copy_smem_to_gmem(out_smem, out_gmem.at[index()])
         plgpu.wait_smem_to_gmem(0)

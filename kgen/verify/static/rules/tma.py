@@ -1,11 +1,17 @@
 """KG3xx on a traced kernel: what a TMA copy can move."""
 
-import dataclasses
 import math
 from collections.abc import Iterator
 
 from kgen.verify.static.facts import Copy, Kernel
 from kgen.verify.static.rules.base import Finding, rule, traced
+from kgen.verify.static.rules.boxes import (
+    box_of,
+    dimensions_of,
+    is_contiguous,
+    may_be_tiled,
+    tiles_of,
+)
 from kgen.verify.static.values import misaligned
 
 DRIVER = "CUDA driver API, cuTensorMapEncodeTiled"
@@ -13,69 +19,6 @@ ROW_BITS = 128
 COPY_BYTES = 128
 MAX_RANK = 5
 MAX_SIZE = 2**32
-
-
-@dataclasses.dataclass(frozen=True)
-class _Dimension:
-    """One dimension of a copy.
-
-    Attributes:
-      index: Which dimension of the array.
-      whole: The array's size along it.
-      size: What is copied of it.
-      squeezed: Whether an index selects one row.
-    """
-
-    index: int
-    whole: int
-    size: int
-    squeezed: bool
-
-
-def _dimensions(copy: Copy) -> list[_Dimension]:
-    """Returns the dimensions as TMA sees them: rows that an index selects first."""
-    every = [
-        _Dimension(*values)
-        for values in zip(
-            range(len(copy.box)), copy.gmem_shape, copy.box, copy.squeezed, strict=True
-        )
-    ]
-    return sorted(every, key=lambda dimension: not dimension.squeezed)
-
-
-def _tiles(copy: Copy) -> list[tuple[_Dimension, int]]:
-    """Returns the tiled dimensions, each with its tile.
-
-    Nothing if the tiles do not fit what is copied: then the ref breaks KG204 already.
-    """
-    tiling = copy.layout.tiling or ()
-    kept = [d for d in _dimensions(copy) if not d.squeezed]
-    last = kept[len(kept) - len(tiling) :] if tiling else []
-    tiles = list(zip(last, tiling, strict=False))
-    return tiles if all(d.size % tile == 0 for d, tile in tiles) else []
-
-
-def _box(copy: Copy) -> list[int]:
-    """Returns the sizes of a copy's box, without dimensions of one element."""
-    tiles = _tiles(copy)
-    tiled = {dimension.index: tile for dimension, tile in tiles}
-    outer = [(d.whole, d.size) for d in _dimensions(copy) if d.index not in tiled]
-    outer += [(-(-d.whole // t), -(-d.size // t)) for d, t in tiles]
-    sizes = [size for whole, size in outer if (whole, size) != (1, 1)]
-    return sizes + [min(tile, d.size) for d, tile in tiles]
-
-
-def _is_contiguous(copy: Copy) -> bool:
-    """Whether a store may go without a box, as one piece of memory."""
-    if copy.to_smem or copy.layout.swizzle or copy.layout.tiling:
-        return False
-    partial = [
-        size != whole for size, whole in zip(copy.box, copy.gmem_shape, strict=True)
-    ]
-    first = partial.index(False) if False in partial else len(partial)
-    return not any(partial[max(first, 1) :]) and all(
-        size == 1 for size in copy.box[: first - 1]
-    )
 
 
 def _described(copy: Copy) -> str:
@@ -87,9 +30,9 @@ def _described(copy: Copy) -> str:
 def box(kernel: Kernel) -> Iterator[Finding]:
     limit = kernel.arch.tma_box
     for copy in kernel.copies:
-        if copy.inferred or copy.collective_axes or _is_contiguous(copy):
+        if copy.collective_axes or is_contiguous(copy) or may_be_tiled(copy):
             continue
-        largest = max(_box(copy), default=1)
+        largest = max(box_of(copy), default=1)
         if largest > limit:
             yield Finding(
                 copy.place,
@@ -146,10 +89,10 @@ def copy_bytes(kernel: Kernel) -> Iterator[Finding]:
 )
 def rank(kernel: Kernel) -> Iterator[Finding]:
     for copy in kernel.copies:
-        dimensions = _dimensions(copy)
+        dimensions = dimensions_of(copy)
         squeezed = sum(d.squeezed and d.whole > 1 for d in dimensions)
         indexed = sum(d.squeezed for d in dimensions)
-        kept = len(_box(copy)) - squeezed
+        kept = len(box_of(copy)) - squeezed
         if kept + min(indexed, 1) > MAX_RANK and kept + squeezed > MAX_RANK:
             yield Finding(
                 copy.place,
@@ -169,7 +112,7 @@ def rank(kernel: Kernel) -> Iterator[Finding]:
 )
 def minor_stride(kernel: Kernel) -> Iterator[Finding]:
     for copy in kernel.copies:
-        long = [d for d in _dimensions(copy) if (d.whole, d.size) != (1, 1)]
+        long = [d for d in dimensions_of(copy) if (d.whole, d.size) != (1, 1)]
         if long and any(d.index > long[-1].index for d in long):
             yield Finding(
                 copy.place,
@@ -211,7 +154,7 @@ def gmem_size(kernel: Kernel) -> Iterator[Finding]:
 )
 def gmem_tiles(kernel: Kernel) -> Iterator[Finding]:
     for copy in kernel.copies:
-        for dimension, tile in _tiles(copy):
+        for dimension, tile in tiles_of(copy):
             if dimension.whole > tile and dimension.whole % tile:
                 yield Finding(
                     copy.place,
@@ -236,7 +179,7 @@ def gmem_tiles(kernel: Kernel) -> Iterator[Finding]:
 def offsets(kernel: Kernel) -> Iterator[Finding]:
     sizes = kernel.axis_sizes()
     for copy in kernel.copies:
-        for dimension, tile in _tiles(copy):
+        for dimension, tile in tiles_of(copy):
             offset = copy.offsets[dimension.index]
             if misaligned(offset, tile, sizes, copy.guards):
                 yield Finding(
