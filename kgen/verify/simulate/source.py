@@ -33,14 +33,14 @@ def parameters(names: Sequence[str], body: str) -> list[str]:
       body: The function that the kernel was written as, `name at file:line`.
     """
     written = _positional(body)
-    return [
-        short(
-            written[index]
-            if _MADE_UP.match(name) and index < len(written)
-            else name or f"operand {index}"
-        )
-        for index, name in enumerate(names)
-    ]
+    named = []
+    for index, name in enumerate(names):
+        if _MADE_UP.match(name):
+            known = index < len(written)
+            named.append(written[index] if known else f"operand {index}")
+        else:
+            named.append(name)
+    return [short(name) for name in named]
 
 
 def short(name: str) -> str:
@@ -49,9 +49,19 @@ def short(name: str) -> str:
 
 
 def block_specs(module: Path) -> list[BlockSpec]:
-    """Returns the calls of `BlockSpec` in a module, as they come."""
+    """Returns the calls of `BlockSpec` in a module, as they come; not `out_specs`."""
     tree = _tree(module)
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    outputs = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.keyword) and node.arg == "out_specs"
+        for inner in ast.walk(node.value)
+    }
+    calls = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and node not in outputs
+    )
     specs = [
         BlockSpec(line=call.lineno, set_at=_set_at(call, tree))
         for call in calls
