@@ -11,7 +11,6 @@ from made import Made, module, plan
 
 from kgen.verify import verify
 from kgen.verify.explain import LevelError
-from kgen.verify.simulate.races import STILL_READ
 
 SCHEDULES = {
     "pipelined": "[tile]\nm = 64\nn = 64\n",
@@ -55,17 +54,20 @@ def test_a_slot_released_too_early_is_a_race(schedule, stages, tmp_path):
     told = str(error.value)
     load = line_of(made.path, "plgpu.emit_pipeline")
     read = line_of(made.path, "plgpu.wgmma(")
-    assert f"write by the pipeline (edited.py:{load}: " in told
-    assert f"against read by a warpgroup (edited.py:{read}: plgpu.wgmma(" in told
-    assert "data race: on slots 0, 1" in told
-    assert STILL_READ in told
+    assert f"data race on slot 0 of the ring of a (bfloat16[{stages}, " in told
+    assert f"pipeline step {stages}:\n  edited.py:{read}: plgpu.wgmma(" in told
+    assert "<- step 0's wgmma may still be reading it" in told
+    assert f"  edited.py:{load}: plgpu.emit_pipeline" in told
+    assert f"<- loads step {stages}'s tile" in told
+    constant = line_of(made.path, "DELAY_RELEASE = 0")
+    assert f"raise delay_release to 1 (edited.py:{constant}: DELAY_REL" in told
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_missing_wait_is_a_race(schedule, tmp_path):
     ring = RING.format(stages=3, delay=0, in_flight=0)
     made = edited(tmp_path, schedule, ring, ("    plgpu.wgmma_wait(0)\n", ""))
-    with pytest.raises(LevelError, match="data race: on slots 0, 1"):
+    with pytest.raises(LevelError, match="data race on slot 0 of the ring of a"):
         made.simulate(made.at((1, 1, 5)))
 
 
@@ -98,7 +100,7 @@ def test_the_verifier_tells_the_race(tmp_path):
     request = dataclasses.replace(made.request, source=broken)
     verdict = verify(request, cache=False)
     assert verdict.failure.level == "simulate"
-    assert "data race: on slots 0, 1, 2, write" in verdict.failure.detail
+    assert "data race on slot 0 of the ring of a (" in verdict.failure.detail
 
 
 # In a process of its own: asynchronous wgmmas stay installed in this one.

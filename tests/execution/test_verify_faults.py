@@ -41,6 +41,7 @@ def test_the_kernel_itself_passes():
     assert verdict.passed, str(verdict.failure)
     assert [(r.level, r.status, r.detail) for r in verdict.levels] == [
         ("import", "passed", ""),
+        ("static", "passed", ""),
         ("lower", "passed", ""),
         ("simulate", "passed", ""),
     ]
@@ -209,20 +210,11 @@ def test_a_result_that_never_was_accumulated():
 
 
 def test_a_missing_commit_is_a_race():
-    assert simulated(("    plgpu.commit_smem()\n", "")) == (
-        f"{AT} on small integers: data race: read by a warpgroup (small_matmul.py:58:"
-        f" {STORE_LINE}) against write by a warpgroup (small_matmul.py:56:"
-        " out_smem[...] = acc.astype(DTYPE))"
-    )
-
-
-def test_a_slot_that_is_overwritten_too_early_is_a_race():
-    wait = "    plgpu.wait_smem_to_gmem(0)\n"
-    text = simulated((wait, f"    out_smem[...] = acc.astype(DTYPE)\n{wait}"))
-    assert text == (
-        f"{AT} on small integers: data race: write by a warpgroup (small_matmul.py:60:"
-        " out_smem[...] = acc.astype(DTYPE)) against read by a warpgroup"
-        f" (small_matmul.py:59: {STORE_LINE})"
+    text = simulated(("    plgpu.commit_smem()\n", ""))
+    assert text.startswith(
+        f"{AT} on small integers: data race on out_smem (float16[64, 64] in SMEM):\n"
+        "  small_matmul.py:56: out_smem[...] = acc.astype(DTYPE)  <- writes it\n"
+        f"  small_matmul.py:58: {STORE_LINE}  <- the store reads it\n"
     )
 
 
@@ -235,11 +227,11 @@ def test_a_deadlock_is_told_with_its_wait():
         ),
         ("        scratch_types=[\n", "        scratch_types=[plgpu.Barrier(),\n"),
         ("out_gmem, out_smem, *,", "out_gmem, done_barrier, out_smem, *,"),
-        timeout=6.0,
     )
-    assert text == (
-        f"no result within 6 s at {AT.removeprefix('at ')} on small integers; it was"
-        " at small_matmul.py:41: plgpu.barrier_wait(done_barrier)"
+    assert text.startswith(
+        f"{AT} on small integers: deadlock: every thread waits at a barrier for good:\n"
+        "  warpgroup 0 of CTA (0, 0): small_matmul.py:41:"
+        " plgpu.barrier_wait(done_barrier)  <- waits for"
     )
 
 
@@ -252,8 +244,7 @@ def test_an_error_inside_the_simulation_has_its_line():
         )
     )
     assert text.startswith(
-        f"{AT} on small integers: AssertionError without a message, raised by wgmma"
-        " (jax/_src/pallas/mosaic_gpu/interpret/gpu_callbacks.py:"
+        f"{AT} on small integers: IndexError: the wgmma reads [[slice(64, 128"
     )
     assert text.endswith(
         "; at small_matmul.py:41:"
