@@ -11,7 +11,7 @@ GROUPS = {
     "KG3": "TMA",
     "KG4": "SMEM, registers, threads, clusters and grids",
     "KG5": "Pipelines",
-    "KG6": "Schedules and entry points",
+    "KG6": "Schedules, entry points and bodies",
     "KG7": "Blackwell: tcgen05 and tensor memory",
 }
 

@@ -30,7 +30,7 @@ EMIT = plgpu.emit_pipeline
 START = plgpu.PipelinePipeline.START
 
 BARE = ""
-"""JAX raises an AssertionError without a message."""
+"""JAX raises an error without a message."""
 NOTHING = None
 """JAX traces and lowers the kernel without complaint."""
 LAYOUTS = "Failed to infer a possible set of layouts"
@@ -277,6 +277,8 @@ BROKEN = [
     ("KG508", partial(t.pipeline, EMIT, axes=("x",)), (), "collective_axes= is not"),
     ("KG509", partial(t.specialized, steps=3, state=START), (), "divisible by"),
     ("KG509", partial(t.specialized, delays=(1,), state=START), (), "not supported w"),
+    ("KG611", partial(t.loop, reverse=True), (), BARE),
+    ("KG612", partial(t.power, -2), (), BARE),
     ("KG701", partial(t.tcgen05, m=192), (), "either 128 or 64 rows"),
     ("KG702", partial(t.tcgen05, n=20), (), BARE),
     ("KG703", partial(t.tcgen05, n=256, collective=True), (), "Only N <= 128"),
@@ -322,6 +324,9 @@ LEGAL = [
     (partial(t.pipeline, EMIT, max_concurrent_steps=2), ()),
     (t.specialized, ()),
     (partial(t.specialized, steps=4, state=START), ()),
+    (t.loop, ()),
+    (partial(t.power, 2), ()),
+    (partial(t.power, -1), ()),
     (t.tcgen05, ()),
     (partial(t.tcgen05, m=64), ()),
     (partial(t.tcgen05, collective=True), ()),

@@ -84,7 +84,7 @@ def test_what_jax_says_of_it(_, function, shape, said):
     with pytest.raises(Exception) as caught:  # noqa: PT011
         lower()
     if said == BARE:
-        assert isinstance(caught.value, AssertionError)
+        assert isinstance(caught.value, AssertionError | NotImplementedError)
         assert not str(caught.value)
     assert said in str(caught.value)
 

@@ -170,6 +170,19 @@ class MaxRegisters:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Power:
+    """One integer power.
+
+    Attributes:
+      place: Where it is.
+      exponent: The exponent.
+    """
+
+    place: Place
+    exponent: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Kernel:
     """One `plgpu.kernel`.
 
@@ -189,6 +202,8 @@ class Kernel:
       mmas: Its products on Blackwell.
       copies: Its TMA copies.
       registers: Its setmaxnreg.
+      powers: Its integer powers.
+      reversed_loops: Places of loops that run backwards.
       gmem: Shape of every array in GMEM.
     """
 
@@ -207,6 +222,8 @@ class Kernel:
     mmas: tuple[Product, ...]
     copies: tuple[Copy, ...]
     registers: tuple[MaxRegisters, ...]
+    powers: tuple[Power, ...]
+    reversed_loops: tuple[Place, ...]
     gmem: tuple[tuple[int, ...], ...]
 
     def axis_sizes(self) -> dict[str, int]:

@@ -15,6 +15,8 @@ from kgen.verify.static.facts import (
     Copy,
     MaxRegisters,
     Operand,
+    Place,
+    Power,
     Product,
 )
 from kgen.verify.static.pieces import Pieces
@@ -35,6 +37,8 @@ class Recorder:
       wgmmas: Products on Hopper.
       mmas: Products on Blackwell.
       registers: Every setmaxnreg.
+      powers: Integer powers.
+      reversed_loops: Places of loops that run backwards.
     """
 
     def __init__(self, pieces: Pieces, lane_semantics: bool) -> None:
@@ -44,6 +48,8 @@ class Recorder:
         self.wgmmas: list[Product] = []
         self.mmas: list[Product] = []
         self.registers: list[MaxRegisters] = []
+        self.powers: list[Power] = []
+        self.reversed_loops: list[Place] = []
         self._copies: list[tuple[Copy, object]] = []
         # Memory that threads or tensor cores read: Mosaic GPU may lay it out anew.
         self._touched: set[object] = set()
@@ -64,6 +70,9 @@ class Recorder:
         if recorder is not None:
             recorder(eqn, inputs, scope, lookup)
             return True
+        if eqn.primitive.name == "integer_pow":
+            exponent = int(eqn.params["y"])
+            self.powers.append(Power(place=scope.place, exponent=exponent))
         if eqn.primitive.name.startswith(_TOUCHES) and inputs:
             self._touched.update(getattr(value, "root", None) for value in inputs)
         return False

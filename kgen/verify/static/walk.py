@@ -123,6 +123,8 @@ class Walker:
             mmas=tuple(recorder.mmas),
             copies=recorder.all_copies(),
             registers=tuple(recorder.registers),
+            powers=tuple(recorder.powers),
+            reversed_loops=tuple(recorder.reversed_loops),
             gmem=tuple(tuple(map(int, v.aval.shape)) for v in body.invars),
         )
 
@@ -228,6 +230,8 @@ class Walker:
     def _scan(self, eqn: Any, inputs: list[Any], scope: Scope) -> list[Any]:
         if eqn.params["length"] == 0:
             return []
+        if eqn.params["reverse"]:
+            self.recorder.reversed_loops.append(scope.place)
         # What changes from step to step comes last.
         constants = len(inputs) - min(len(eqn.outvars), len(inputs))
         steady = _steady(inputs, constants)

@@ -107,6 +107,28 @@ def nothing(*_):
     """A kernel's body that does nothing."""
 
 
+def power(exponent):
+    """Launches a kernel that raises a scalar to an integer power."""
+
+    def body(out_gmem, x_smem):
+        out_gmem[...] = jnp.zeros((64, 64), jnp.float32) + x_smem[0] ** exponent
+
+    return launch(body, scratch=[plgpu.SMEM((64,), jnp.float32)])
+
+
+def loop(**options):
+    """Launches a kernel with a loop."""
+
+    def body(out_gmem):
+        def step(carry, _):
+            return carry + 1.0, None
+
+        total, _ = lax.scan(step, jnp.float32(0), length=4, **options)
+        out_gmem[...] = jnp.zeros((64, 64), jnp.float32) + total
+
+    return launch(body)
+
+
 def registers(*counts):
     """Launches one warpgroup per count, each of which asks for so many registers."""
 

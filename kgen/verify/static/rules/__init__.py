@@ -3,12 +3,21 @@
 from collections.abc import Iterator
 
 from kgen.verify.static.facts import Kernel
-from kgen.verify.static.rules import budgets, layouts, pipelines, tcgen05, tma, wgmma
+from kgen.verify.static.rules import (
+    bodies,
+    budgets,
+    layouts,
+    pipelines,
+    tcgen05,
+    tma,
+    wgmma,
+)
 from kgen.verify.static.rules.base import TRACED, Finding
 
 __all__ = [
     "TRACED",
     "Finding",
+    "bodies",
     "budgets",
     "check",
     "layouts",
