@@ -242,9 +242,8 @@ def name_levels(verdict: "Verdict | None") -> str:
         return "unverified"
     levels = [level for level in verdict.levels if level.level != "import"]
     if verdict.remembered:
-        return f"{', '.join(['static', *(each.level for each in levels)])}: remembered"
-    timed = (f"{each.level} {each.seconds:.1f} s" for each in levels)
-    return ", ".join(["static", *timed])
+        return f"{', '.join(each.level for each in levels)}: remembered"
+    return ", ".join(f"{each.level} {each.seconds:.1f} s" for each in levels)
 
 
 def diff(target: "Target") -> str:

@@ -16,6 +16,7 @@ from kgen.verify.request import (
     LOWER,
     NOT_RUN,
     SIMULATE,
+    STATIC,
     LevelResult,
     OperandCase,
     Request,
@@ -34,7 +35,7 @@ __all__ = [
     "verify",
 ]
 
-DEFAULT_LEVELS = (LOWER, SIMULATE)
+DEFAULT_LEVELS = (STATIC, LOWER, SIMULATE)
 """What a module must pass before it is written: all that needs no GPU."""
 
 

@@ -244,7 +244,7 @@ def test_an_error_inside_the_simulation_has_its_line():
         )
     )
     assert text.startswith(
-        f"{AT} on small integers: IndexError: the wgmma reads [[slice(64, 128"
+        f"{AT} on small integers: IndexError: the wgmma reads [1, 64:128, 0:64]"
     )
     assert text.endswith(
         "; at small_matmul.py:41:"

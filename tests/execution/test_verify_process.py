@@ -59,6 +59,7 @@ def failure(source, **options):
     failed, *rest = verdict.levels
     assert (failed.level, failed.status) == ("import", "failed")
     assert [(r.level, r.status, r.detail) for r in rest] == [
+        ("static", "not_run", "import failed"),
         ("lower", "not_run", "import failed"),
         ("simulate", "not_run", "import failed"),
     ]
@@ -158,6 +159,7 @@ def test_what_a_module_prints_is_no_event_and_no_news():
     verdict = verify(request(source, sizes=()), cache=False)
     assert [(r.status, r.detail) for r in verdict.levels] == [
         ("passed", ""),
+        ("not_run", "no sizes are given"),
         ("not_run", "no sizes are given"),
         ("not_run", "no sizes are given"),
     ]

@@ -278,16 +278,16 @@ def test_stale_temporaries_are_cleaned_up(here, monkeypatch):
     ("levels", "remembered", "told"),
     [
         (
-            (("lower", 0.04), ("simulate", 12.35)),
+            (("static", 0.1), ("lower", 0.04), ("simulate", 12.35)),
             False,
-            "static, lower 0.0 s, simulate 12.3 s",
+            "static 0.1 s, lower 0.0 s, simulate 12.3 s",
         ),
         (
-            (("lower", 0.04), ("simulate", 12.35)),
+            (("static", 0.1), ("lower", 0.04), ("simulate", 12.35)),
             True,
             "static, lower, simulate: remembered",
         ),
-        ((("lower", 1.0),), False, "static, lower 1.0 s"),
+        ((("lower", 1.0),), False, "lower 1.0 s"),
     ],
 )
 def test_levels_are_named(levels, remembered, told):

@@ -164,7 +164,7 @@ def test_the_second_verdict_is_the_remembered_one(runs):
     first, second = verify(request()), verify(request())
     assert (first.remembered, second.remembered) == (False, True)
     assert second.passed
-    assert runs == [(["lower", "simulate"], 120.0)]
+    assert runs == [(["static", "lower", "simulate"], 120.0)]
 
 
 def test_the_order_of_the_levels_does_not_matter(runs):

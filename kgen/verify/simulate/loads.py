@@ -264,7 +264,7 @@ def _filled(issue: Issue, source: Place) -> Any:
         return values
     if issue.fill == _IN_BOUNDS:
         raise IndexError(
-            f"the copy reads [{source.access}], which is beyond the end, though it"
+            f"the copy reads {source}, which is beyond the end, though it"
             " promises to stay in bounds (OOBFillMode.PROMISE_IN_BOUNDS)"
         )
     fill = 0

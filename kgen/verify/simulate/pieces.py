@@ -214,6 +214,16 @@ class Place:
     key: Any
     access: Any
 
+    def __str__(self) -> str:
+        return f"[{', '.join(map(_index, self.access.range))}]"
+
+
+def _index(index: Any) -> str:
+    if not isinstance(index, slice):
+        return str(index)
+    step = f":{index.step}" if index.step not in (None, 1) else ""
+    return f"{index.start}:{index.stop}{step}"
+
 
 def load() -> Jax:
     """Returns the imported JAX's pieces.

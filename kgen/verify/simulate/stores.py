@@ -160,7 +160,7 @@ def _copy(
         site.check_read(clock.async_smem_clock.copy(), smem)
     values, _ = site.read(smem)
     if values is None or values.shape != smem.access.shape:
-        raise IndexError(f"the copy reads [{smem.access}], which is beyond the end")
+        raise IndexError(f"the copy reads {smem}, which is beyond the end")
     if clock is not None:
         clock.inc(position)
         written = clock.async_smem_clock.copy()

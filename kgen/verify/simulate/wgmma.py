@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from kgen.verify.simulate.pieces import Jax, Site, refused
+from kgen.verify.simulate.pieces import Jax, Place, Site, refused
 
 TMA_THREADS = 61
 """Positions in a vector clock that TMA copies take turns in. Copies that share one hide
@@ -109,10 +109,18 @@ def _wgmma(
             site.check_read(clock.async_smem_clock.copy(), operand)
         site.check_write(clock.generic_clock.copy(), sums)
     factors = [np.asarray(a)] if a_in_registers else []
-    factors += [site.read(operand)[0] for operand in smem]
+    factors += [_values(site, operand) for operand in smem]
     before, dtype = site.read(sums)
     product = np.matmul(*(factor.astype(dtype) for factor in factors))
     site.write(sums, before + product)
+
+
+def _values(site: Site, operand: Place) -> Any:
+    """Reads an operand in SMEM."""
+    values, _ = site.read(operand)
+    if values is None or values.shape != operand.access.shape:
+        raise IndexError(f"the wgmma reads {operand}, which is beyond the end")
+    return values
 
 
 def _begin(site: Site) -> Any:
