@@ -158,8 +158,17 @@ def _of_module(path: Path, asked: Asked) -> Target:
         operand_dtype=described.operand_dtype,
         out_dtype=described.out_dtype,
         cases=tuple(RequestCase(m=m, n=n, k=k) for m, n, k in sizes),
+        allow=_allowed(text),
     )
     return Target(label=str(path), request=request)
+
+
+def _allowed(text: str) -> tuple[str, ...]:
+    """Returns the rules that a module's header says it may break."""
+    from kgen.emit import provenance
+
+    found = provenance.read(text)
+    return () if found is None else found.allowed
 
 
 def _of_function(path: Path, name: str, asked: Asked) -> Target:

@@ -67,6 +67,17 @@ def test_a_module_is_asked_about_as_it_is(tmp_path):
     assert all(case.smem_bytes is None for case in request.cases)
 
 
+def test_a_module_says_itself_which_rules_it_may_break(tmp_path):
+    text = (ROOT / "generated" / "fp16_128x128.py").read_text("utf-8")
+    allowed = text.replace("static, lower", "static (KG402, KG405 allowed), lower")
+    assert allowed != text
+    path = tmp_path / "mine.py"
+    for source, rules in ((text, ()), (allowed, ("KG402", "KG405"))):
+        path.write_text(source, "utf-8")
+        (target,) = targets(path)
+        assert target.request.allow == rules
+
+
 def test_a_directory_without_specs_stands_for_its_modules():
     found = targets(ROOT / "generated")
     modules = sorted((ROOT / "generated").glob("*.py"))
