@@ -21,6 +21,7 @@ import interpreter_gaps as gaps  # noqa: E402
 FILE = KERNELS / "interpreter_gaps.py"
 RACES = {
     "unloaded_operand": ("copy_gmem_to_smem(a_gmem", "plgpu.wgmma("),
+    "overwritten_b": ("plgpu.wgmma(acc, a, b_smem)", "copy_gmem_to_smem(b_gmem"),
     "accumulator_read_early": ("plgpu.wgmma(", "wgmma_accumulator_load"),
     "accumulator_read_unsynchronised": ("plgpu.wgmma(", "wgmma_accumulator_load"),
     "one_group_not_waited_for": ("copy_smem_to_gmem(", "smem[0] ="),
@@ -100,16 +101,21 @@ def test_what_a_gpu_leaves_undefined_is_an_error(name, told):
 
 
 @pytest.mark.parametrize(
-    ("function", "why"),
+    ("function", "operand", "why"),
     [
-        (gaps.program_id, "pl.program_id (use jax.lax.axis_index) is not modelled"),
-        (gaps.semaphores, "semaphores are not modelled"),
-        (gaps.inline, "plgpu.inline_mgpu is not modelled"),
+        (
+            gaps.program_id,
+            "float32[2,64,64]",
+            "pl.program_id (use jax.lax.axis_index) is not modelled",
+        ),
+        (gaps.semaphores, "float32[64,64]", "semaphores are not modelled"),
+        (gaps.inline, "float32[64,64]", "plgpu.inline_mgpu is not modelled"),
+        (gaps.crowd, "float16[64,64]", "more than 32 warpgroups in a cluster"),
     ],
 )
-def test_what_is_not_modelled_is_refused(function, why):
+def test_what_is_not_modelled_is_refused(function, operand, why):
     with pytest.raises(NotModelledError) as error:
-        level(function, "float32[64,64]")
+        level(function, operand)
     version = upstream.jax_version()
     assert str(error.value) == f"not simulated on jax {version}: {why}"
 

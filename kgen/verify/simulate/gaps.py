@@ -72,7 +72,7 @@ GAPS = (
         name="wgmma with A in registers",
         jax="fails",
         kgen="multiplies the value; only the reads of B are checked",
-        probes=("a_in_registers",),
+        probes=("a_in_registers", "overwritten_b"),
     ),
     Gap(
         name="`plgpu.ACC` beside SMEM in one scope",

@@ -2,7 +2,9 @@
 
 JAX's interpreter goes through the equations of a kernel and knows by a `match` what to
 do. Here a table of handlers is asked first; what is not in it goes to JAX one equation
-at a time.
+at a time. Accumulators are checked for races, too, though JAX numbers registers anew
+in every cluster: the race detector must tell clusters apart, as that of
+`kgen.verify.simulate.records` does.
 """
 
 import functools

@@ -128,6 +128,54 @@ def unloaded_operand(a: Any, b: Any) -> Any:
     return plgpu.kernel(kernel, out_type=_tile(), scratch_types=types)(a, b)
 
 
+def overwritten_b(a: Any, b: Any) -> Any:
+    """Loads B anew under a wgmma whose A is in registers."""
+
+    def kernel(a_gmem, b_gmem, out_gmem, *scratch):
+        a_smem, b_smem, out_smem, loaded = scratch
+        plgpu.copy_gmem_to_smem(a_gmem, a_smem, loaded)
+        plgpu.barrier_wait(loaded)
+        a = plgpu.load(a_smem, layout=plgpu.Layout.WGMMA)
+        plgpu.copy_gmem_to_smem(b_gmem, b_smem, loaded)
+        plgpu.barrier_wait(loaded)
+
+        def multiply(acc):
+            plgpu.wgmma(acc, a, b_smem)
+            plgpu.copy_gmem_to_smem(b_gmem, b_smem, loaded)
+            plgpu.barrier_wait(loaded)
+            return acc[...]
+
+        product = pl.run_scoped(multiply, plgpu.ACC((SIZE, SIZE)))
+        _store(product, out_smem, out_gmem)
+
+    types = [_smem(SIZE, SIZE)] * 3 + [plgpu.Barrier()]
+    return plgpu.kernel(kernel, out_type=_tile(), scratch_types=types)(a, b)
+
+
+def crowd(x: Any) -> Any:
+    """Multiplies in 33 warpgroups of a cluster."""
+
+    def kernel(x_gmem, out_gmem, a_smem, b_smem, loaded):
+        for smem in (a_smem, b_smem):
+            plgpu.copy_gmem_to_smem(x_gmem, smem, loaded)
+            plgpu.barrier_wait(loaded)
+        product = _accumulator_read(a_smem, b_smem, wait_n=0)
+
+        @pl.when(lax.axis_index("cta") == 0)
+        def _():
+            out_gmem[lax.axis_index("wg")] = product
+
+    return plgpu.kernel(
+        kernel,
+        out_type=jax.ShapeDtypeStruct((3, SIZE, SIZE), jnp.float32),
+        cluster=(11,),
+        cluster_names=("cta",),
+        num_threads=3,
+        thread_name="wg",
+        scratch_types=[_smem(SIZE, SIZE)] * 2 + [plgpu.Barrier(num_arrivals=3)],
+    )(x)
+
+
 def pipeline_with_outputs(x: Any) -> Any:
     """Doubles tiles; the pipeline stores them under a predicate, in groups."""
 
@@ -532,6 +580,7 @@ if hasattr(plgpu, "sum"):
     RIGHT["sums"] = Probe(sums, (ROWS[0],), ROWS[0].sum(axis=1))
 RACY = {
     "unloaded_operand": Probe(unloaded_operand, (A, B), PRODUCT),
+    "overwritten_b": Probe(overwritten_b, (A, B), PRODUCT),
     "accumulator_read_early": Probe(
         _with_operands(functools.partial(_accumulator_read, wait_n=1)), (A, B), PRODUCT
     ),
@@ -575,6 +624,7 @@ WRONG = {
 REFUSED = {
     "program_id": Probe(program_id, (ROWS,), ROWS),
     "semaphores": Probe(semaphores, (ROWS[0],), ROWS[0]),
+    "crowd": Probe(crowd, (A,), None),
     "inline": Probe(inline, (ROWS[0],), ROWS[0]),
 }
 ALL = RIGHT | RACY | WRONG | REFUSED
