@@ -3,6 +3,7 @@
 from kgen.arch import Arch
 
 WARPGROUP_THREADS = 128
+REGISTER_BITS = 32
 # Addresses, loop counters and barriers beside the accumulator, per thread: as many as
 # separate the accumulators that ptxas spilled on one H200 from those that it did not;
 # see benchmarks/register_limits.py.

@@ -16,6 +16,8 @@ import jax.numpy as jnp
 import pytest
 from broken_kernels import ALL, BARE, BROKEN, LEGAL, MODULE, NOTHING, TILED, imported, t
 from jax import ShapeDtypeStruct as Struct
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import mosaic_gpu as plgpu
 from verify_requests import broken, request
 
 from kgen.arch import SM_90A
@@ -163,6 +165,27 @@ def test_a_finding_whole():
         "  allowed: 64, 128, 192, 256\n"
         "  hint: a narrower swizzle allows more sizes, a K-major B ([n, k], transposed)"
         " multiples of 8; see `kgen rule KG103`"
+    )
+
+
+def test_accumulators_that_are_live_at_once_count_together():
+    def body(out_gmem):
+        def outer(_):
+            pl.run_scoped(t.nothing, plgpu.ACC((128, 128), F32))
+
+        pl.run_scoped(outer, plgpu.ACC((128, 128), F32))
+
+    with pytest.raises(LevelError) as caught:
+        checked(partial(t.launch, body))
+    assert str(caught.value).startswith(
+        "KG402 this accumulator of 128 x 128 and those around it take 256 registers per"
+        " thread, about 284 with all else\n"
+    )
+    with pytest.raises(LevelError) as caught:
+        checked(partial(t.product, m=256, n=128))
+    assert str(caught.value).startswith(
+        "KG402 the accumulator of 256 x 128 takes 256 registers per thread, about 284"
+        " with all else\n"
     )
 
 

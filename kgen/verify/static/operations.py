@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kgen.registers import WARPGROUP_THREADS
+from kgen.registers import REGISTER_BITS, WARPGROUP_THREADS
 from kgen.verify.static import refs
 from kgen.verify.static.facts import (
     ACCUMULATOR,
@@ -25,7 +25,6 @@ from kgen.verify.static.resources import tmem_columns
 if TYPE_CHECKING:
     from kgen.verify.static.walk import Ref, Scope
 
-REGISTER_BITS = 32
 _TOUCHES = ("get", "swap", "addupdate", "load", "store", "async_load", "async_store")
 
 

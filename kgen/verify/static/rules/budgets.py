@@ -8,11 +8,12 @@ from kgen.registers import (
     MAXNREG_STEP,
     MIN_MAXNREG,
     OTHER_REGISTERS,
+    REGISTER_BITS,
     WARPGROUP_THREADS,
     launch_registers,
     wgmma_registers,
 )
-from kgen.verify.static.facts import ACCUMULATOR, Kernel
+from kgen.verify.static.facts import ACCUMULATOR, Allocation, Kernel
 from kgen.verify.static.rules.base import Finding, rule, traced
 
 CUDA = "CUDA C++ Programming Guide, compute capability 9.0"
@@ -40,14 +41,21 @@ def accumulator_registers(kernel: Kernel) -> Iterator[Finding]:
         limit = min(limit, kernel.arch.max_registers_per_thread)
         estimate = ref.registers + OTHER_REGISTERS
         if estimate > limit:
-            shape = " x ".join(map(str, ref.shape))
             yield Finding(
                 ref.place,
-                f"the accumulators up to this one of {shape} take {ref.registers}"
-                f" registers per thread, about {estimate} with all else",
+                f"{_accumulators(ref)} {ref.registers} registers per thread, about"
+                f" {estimate} with all else",
                 f"at most {limit} registers",
                 "make the tile smaller, or split it between more warpgroups",
             )
+
+
+def _accumulators(ref: Allocation) -> str:
+    shape = " x ".join(map(str, ref.shape))
+    alone = math.prod(ref.shape) * ref.bits // (WARPGROUP_THREADS * REGISTER_BITS)
+    if ref.registers > alone:
+        return f"this accumulator of {shape} and those around it take"
+    return f"the accumulator of {shape} takes"
 
 
 @traced("KG403")
