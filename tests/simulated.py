@@ -10,7 +10,8 @@ import verify_requests
 from kgen.verify import simulate
 from kgen.verify.explain import LevelError
 
-KERNELS = Path(__file__).parent / "execution" / "kernels"
+TESTS = Path(__file__).parent
+DIRECTORIES = (TESTS / "execution" / "kernels", TESTS.parent / "generated")
 
 
 SIZES = ((64, 64, 320),)
@@ -21,11 +22,12 @@ def run(directory, kernel, *replacements, sizes=SIZES):
 
     Args:
       directory: Where the kernel with the text replaced goes.
-      kernel: Name of a file among the tests' kernels.
+      kernel: Name of a file among the tests' kernels or the generated modules.
       replacements: Pairs of old and new text.
       sizes: Of the matmul, (m, n, k).
     """
-    source = (KERNELS / f"{kernel}.py").read_text(encoding="utf-8")
+    files = [path / f"{kernel}.py" for path in DIRECTORIES]
+    source = next(f for f in files if f.exists()).read_text(encoding="utf-8")
     for old, new in replacements:
         assert old in source, old
         source = source.replace(old, new)

@@ -107,6 +107,46 @@ def test_a_deadlock_of_a_single_warpgroup(small, line):
     assert "barrier (line 58), 0 of 1 arrival\n" in told
 
 
+def test_a_pipeline_whose_consumers_do_not_release(tmp_path, line):
+    kernel = "fp16_128x128_ws"
+    told = simulated.failure(
+        tmp_path,
+        kernel,
+        ('wg_axis="wg",\n', 'wg_axis="wg", manual_consumed_barriers=True,\n'),
+        (
+            "def _multiply(_, a_smem, b_smem, acc)",
+            "def _multiply(_, a_smem, b_smem, a, b, acc)",
+        ),
+        sizes=((128, 128, 320),),
+    )
+    compute = (
+        f"in the pipeline of {line(kernel, 'run_pipeline(acc)')}  <- waits for the load"
+        " of slot 0, 0 of 2 arrivals\n"
+    )
+    memory = f"in the pipeline of {line(kernel, 'emit_pipeline_warp')}  <- waits for"
+    assert told == (
+        f"{HEAD}  warpgroup 0 of CTA (0, 0): {compute}"
+        f"  warpgroup 1 of CTA (0, 0): {compute}"
+        f"  warpgroup 2 of CTA (0, 0): {memory} slot 0 to be released, 0 of 2 arrivals\n"
+        "hint: not every compute warpgroup releases that slot: 2 of them must arrive"
+        " once per step (num_compute_wgs; manual_consumed_barriers)"
+    )
+
+
+def test_a_warp_that_waits(ring, line):
+    loop = "        @pl.loop(0, steps)\n        def _step(step):\n            slot = lax.rem(step, STAGES)\n\n            @pl.when(step >= STAGES)"
+    warps = (
+        '        @pl.core_map(plgpu.WarpMesh(axis_name="warp"))\n'
+        "        def _warps():\n"
+        '            @pl.when(lax.axis_index("warp") == 2)\n'
+        "            def _third():\n"
+        "                plgpu.barrier_wait(released.at[1])\n\n"
+    )
+    told = ring((loop, warps + loop))
+    wait = line(RING, "released.at[1]")
+    assert f"  warp 2 of warpgroup 1 of CTA (0, 0): {wait}  <- waits for" in told
+
+
 def test_every_cta_of_a_cluster_is_told(ring):
     told = ring(
         (

@@ -95,7 +95,8 @@ class Position:
             text = f"warp {warp} of {text}"
         if location is None:
             return f"{text} of block {thread.block_id} of the cluster"
-        return f"{text} of CTA {(*self.cta, *location.block_coords)}"
+        coordinates = ", ".join(map(str, (*self.cta, *location.block_coords)))
+        return f"{text} of CTA ({coordinates})"
 
 
 class _Here(threading.local):
@@ -149,7 +150,7 @@ def listen(listener: Listener) -> None:
 def at(position: Position) -> Iterator[None]:
     """Has the running thread be at an operation."""
     before, _here.position = _here.position, position
-    if position.thread is not None:
+    if position.location is not None:
         _last[position.thread] = position
     try:
         yield

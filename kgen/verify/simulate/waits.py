@@ -19,6 +19,14 @@ _OF_PIPELINES = {
     "flat_consumed_barrier_refs": RELEASED,
 }
 _OF_EMIT_PIPELINE = "barrier_ref"
+DELAYED = (
+    "the pipeline never loads that slot: max_concurrent_steps must be larger than every"
+    " delay_release"
+)
+NOT_STARTED = (
+    "the pipeline has loaded nothing: the first pipeline_state must be START, or None"
+    " where there is a single tile"
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -86,7 +94,9 @@ def deadlock_hint(waits: Sequence[Wait], records: Records, *, ended: bool) -> st
     """
     told = [hint for wait in waits if (hint := _hint(wait, records))]
     if told:
-        return "; ".join(dict.fromkeys(told))
+        # What was never loaded need not be released.
+        first = [hint for hint in told if hint in (DELAYED, NOT_STARTED)]
+        return "; ".join(dict.fromkeys(first or told))
     who = " before the other warpgroups end" if ended else ""
     return (
         f"nobody arrives at that barrier{who}: a plgpu.barrier_arrive or a"
@@ -100,13 +110,10 @@ def _hint(wait: Wait, records: Records) -> str | None:
     allocation = _allocation(wait.barrier, records)
     role = _role(allocation) if allocation else None
     arrived, needed = wait.barrier.arrivals_count, wait.barrier.num_arrivals
-    if allocation and role == LOADED and wait.position.operation.in_pipeline:
-        own = allocation.operation.label == _OF_EMIT_PIPELINE
-        state = "" if own else "; the first pipeline_state must be START"
-        return (
-            "the pipeline never loads that slot: max_concurrent_steps must be larger"
-            f" than every delay_release{state}"
-        )
+    if allocation and role == LOADED:
+        if allocation.operation.label == _OF_EMIT_PIPELINE:
+            return DELAYED
+        return NOT_STARTED if wait.barrier.phase == 0 else None
     if role == RELEASED:
         return (
             f"not every compute warpgroup releases that slot: {needed} of them must"
