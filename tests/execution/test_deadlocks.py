@@ -133,6 +133,7 @@ def test_a_pipeline_whose_consumers_do_not_release(tmp_path, line):
     )
 
 
+@pytest.mark.filterwarnings("ignore:jax.experimental.pallas.core_map")
 def test_a_warp_that_waits(ring, line):
     loop = "        @pl.loop(0, steps)\n        def _step(step):\n            slot = lax.rem(step, STAGES)\n\n            @pl.when(step >= STAGES)"
     warps = (
