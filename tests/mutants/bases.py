@@ -54,12 +54,12 @@ RENDERED = {
     "warp_specialized": (
         "",
         "[tile]\nm = 128\nn = 64\n" + RING.format(2) + WS,
-        (2, 2, 5),
+        (1, 3, 5),
     ),
     "warp_specialized_drained": (
         "",
         "[tile]\nm = 128\nn = 64\n" + DRAINED.format(2) + WS,
-        (2, 2, 5),
+        (1, 3, 5),
     ),
     "warp_specialized_pieces": (
         "",

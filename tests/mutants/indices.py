@@ -71,7 +71,7 @@ FAULTS = (
             ),
         ),
     ),
-    Fault(GRID_SWAPPED, ALL, (('grid_names=("m", "n")', 'grid_names=("n", "m")'),)),
+    Fault(GRID_SWAPPED, ALL[:2], (('grid_names=("m", "n")', 'grid_names=("n", "m")'),)),
     Fault(
         LAST_K_DROPPED,
         (*ALL, "persistent"),
@@ -79,7 +79,7 @@ FAULTS = (
     ),
     Fault(
         FIRST_K_DOUBLED,
-        ALL,
+        ALL[::2],
         (
             (A_BLOCK, A_BLOCK.replace("(m, ki)", "(m, jnp.maximum(ki - 1, 0))")),
             (B_BLOCK, B_BLOCK.replace("(ki, n)", "(jnp.maximum(ki - 1, 0), n)")),
@@ -102,7 +102,7 @@ FAULTS = (
     ),
     Fault(
         OUTPUTS_EQUAL,
-        (WS, "persistent_ws"),
+        (WS,),
         (("out_gmem.at[_wg_rows()]", "out_gmem.at[pl.ds(0, WG_M)]"),),
     ),
     Fault(
@@ -141,7 +141,7 @@ FAULTS = (
         (
             (
                 "    plgpu.copy_smem_to_gmem(out_smem, out_gmem)\n",
-                '    lost = (lax.axis_index("m") == 1) & (lax.axis_index("n") == 1)\n\n'
+                '    lost = (lax.axis_index("m") == 0) & (lax.axis_index("n") == 1)\n\n'
                 "    @pl.when(~lost)\n    def _():\n"
                 "        plgpu.copy_smem_to_gmem(out_smem, out_gmem)\n\n",
             ),
@@ -149,7 +149,7 @@ FAULTS = (
     ),
     Fault(
         LAST_COLUMN_LOST,
-        ALL,
+        ALL[1:],
         (
             (
                 "grid=(m // TILE_M, n // TILE_N)",
@@ -179,7 +179,7 @@ FAULTS = (
         (CALL,),
         (("wgmma(acc, a_smem, b_smem)", "wgmma(acc, a_smem.T, b_smem)"),),
     ),
-    Fault(ROWS_OF_N, ALL, ((A_BLOCK, A_BLOCK.replace("(m, ki)", "(n, ki)")),)),
+    Fault(ROWS_OF_N, (WS,), ((A_BLOCK, A_BLOCK.replace("(m, ki)", "(n, ki)")),)),
     Fault(
         NEIGHBOUR,
         ("cluster",),

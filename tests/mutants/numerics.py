@@ -124,6 +124,6 @@ FAULTS = (
         (PIPELINED,),
         ((f"            {PLAIN_WGMMA}\n", f"            {PLAIN_WGMMA}\n" * 2),),
     ),
-    Fault(SCALED, ALL, ((CAST, "(acc[...] * 0.5).astype(DTYPE)"),)),
+    Fault(SCALED, ALL[:1], ((CAST, "(acc[...] * 0.5).astype(DTYPE)"),)),
     Fault(BIASED, (PIPELINED, CALL), ((CAST, CUT),)),
 )

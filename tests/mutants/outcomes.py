@@ -16,7 +16,7 @@ TIMEOUT = 15.0
 """Seconds per level: what hangs is found well before, and a right kernel needs four."""
 
 PLAIN = Path(__file__).with_name("plain.py")
-PLAIN_TIMEOUT = 60.0
+PLAIN_TIMEOUT = 45.0
 RELATIVE = 1e-2
 """Relative error that the usual test allows, and no other."""
 SIZE = (256, 256, 256)
@@ -30,6 +30,8 @@ _SIGNS = (
     ("deadlock", "deadlock"),
     ("no result within", HANG),
     ("elements are wrong", "numbers"),
+    ("completes a second time", "barrier overrun"),
+    ("ends while a store is in flight", "store in flight at the end"),
 )
 _RULE = re.compile(r"\bKG\d{3}\b")
 _ERROR = re.compile(r"\b([A-Z]\w*(?:Error|Exception|Interrupt))\b")

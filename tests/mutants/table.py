@@ -54,10 +54,9 @@ def main() -> int:
     outcomes = _begun(catalogue)
     _take_over_hardware(catalogue, outcomes)
     if options.only in (None, "kgen"):
-        _measure_kgen(catalogue, outcomes["mutants"])
-        _write(outcomes)
+        _measure_kgen(catalogue, outcomes)
     if options.only in (None, "jax"):
-        _measure_jax(catalogue, outcomes["mutants"])
+        _measure_jax(catalogue, outcomes)
     _write(outcomes)
     PAGE.write_text(page(catalogue, outcomes), encoding="utf-8")
     return 0
@@ -111,15 +110,14 @@ def _measure_kgen(catalogue: list[Mutant], outcomes: Outcomes) -> None:
     for _ in range(PROCESSES):
         nurseries.put(Nursery(LEVELS, TIMEOUT))
 
-    def verify(mutant: Mutant) -> None:
+    def verify(mutant: Mutant) -> str:
         nursery = nurseries.get()
         try:
-            verdict = nursery.verify(mutant.request)
+            return found_by(failed_level(nursery.verify(mutant.request)))
         finally:
             nurseries.put(nursery)
-        outcomes[mutant.name]["kgen"] = found_by(failed_level(verdict))
 
-    _in_parallel(verify, catalogue, "kgen")
+    _in_parallel(verify, catalogue, outcomes, "kgen")
     while not nurseries.empty():
         nurseries.get().close()
 
@@ -127,28 +125,32 @@ def _measure_kgen(catalogue: list[Mutant], outcomes: Outcomes) -> None:
 def _measure_jax(catalogue: list[Mutant], outcomes: Outcomes) -> None:
     """Runs the mutants of which the outcome is not known: kgen does not change it."""
 
-    def run(mutant: Mutant) -> None:
-        sizes = usual_sizes(mutant, bases()[mutant.base])
-        outcomes[mutant.name]["jax"] = plain(mutant, sizes)
+    def run(mutant: Mutant) -> str:
+        return plain(mutant, usual_sizes(mutant, bases()[mutant.base]))
 
-    _in_parallel(run, [m for m in catalogue if "jax" not in outcomes[m.name]], "jax")
+    unknown = [m for m in catalogue if "jax" not in outcomes["mutants"][m.name]]
+    _in_parallel(run, unknown, outcomes, "jax")
 
 
 def _in_parallel(
-    function: Callable[[Mutant], None], catalogue: list[Mutant], what: str
+    find: Callable[[Mutant], str],
+    catalogue: list[Mutant],
+    outcomes: Outcomes,
+    column: str,
 ) -> None:
-    """Calls `function` for every mutant and says how far it is."""
-    done, lock = 0, threading.Lock()
+    """Finds the outcomes of a column; what is known is kept, whatever happens then."""
+    lock = threading.Lock()
 
-    def tell(mutant: Mutant) -> None:
-        nonlocal done
-        function(mutant)
+    def tell(number: int, mutant: Mutant) -> None:
+        outcome = find(mutant)
         with lock:
-            done += 1
-            print(f"{what} {done}/{len(catalogue)} {mutant.name}", file=sys.stderr)
+            outcomes["mutants"][mutant.name][column] = outcome
+            _write(outcomes)
+            told = f"{number}/{len(catalogue)} {mutant.name}: {outcome}"
+            print(f"{column} {told}", file=sys.stderr)
 
     with ThreadPoolExecutor(PROCESSES) as pool:
-        list(pool.map(tell, catalogue))
+        list(pool.map(tell, range(1, len(catalogue) + 1), catalogue))
 
 
 if __name__ == "__main__":
