@@ -3,44 +3,18 @@
 import hashlib
 import json
 import os
-import re
-import stat
-import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from kgen.errors import FileError, Problem, SpecError, UsageError
 from kgen.spec import matrix
+from kgen.spec.document import document_of, reason_of, shown, text_of
 from kgen.spec.keys import NAME, Finding
 from kgen.spec.locate import KeyPath, locate
 from kgen.spec.matrix import Variant
 from kgen.spec.model import Spec
 from kgen.spec.source import SourcedSpec
 from kgen.spec.validate import validate
-from kgen.spec.wording import write_key
-
-MAX_BYTES = 2**20
-# No key of a spec is nested half as deeply; code that recurses relies on it.
-MAX_DEPTH = 16
-
-# What a shell has opened and hands over, such as <(command).
-_OPEN = re.compile(r"/dev/(stdin$|fd/\d)")
-# A part of a key, 100 times. Nothing else in a spec has so many dots between words.
-_ENDLESS_KEY = re.compile(
-    r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){100}"""
-)
-_TOML_PLACE = re.compile(
-    r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)"
-    r"|end of document)\)",
-    re.DOTALL,
-)
-_TOML_HINTS = {
-    "Invalid value": "strings stand in quotes; booleans are true and false",
-    "Cannot overwrite a value": "a key is set once",
-    "Cannot declare": "a table is written once",
-    "Illegal character '\\n'": "a string ends on its line, unless in three quotes",
-}
 
 
 def find_specs(paths: Sequence[Path]) -> tuple[Path, ...]:
@@ -63,9 +37,9 @@ def find_specs(paths: Sequence[Path]) -> tuple[Path, ...]:
             path.stat()
             files = list(_specs_below(path)) if path.is_dir() else [path]
         except (OSError, ValueError) as error:
-            raise FileError(f"{_shown(path)}: {_reason(error)}") from None
+            raise FileError(f"{shown(path)}: {reason_of(error)}") from None
         if not files:
-            raise UsageError(f"{_shown(path)}: no specs (*.toml) in this directory")
+            raise UsageError(f"{shown(path)}: no specs (*.toml) in this directory")
         for file in files:
             found.setdefault(os.path.realpath(file), file)
     return tuple(found.values())
@@ -143,9 +117,9 @@ def load_file(path: Path) -> tuple[SourcedSpec, ...]:
       SpecError: the file is invalid, with every problem.
       FileError: the file cannot be read.
     """
-    name = _shown(path)
-    text = _text(path, name)
-    document = _document(text, name)
+    name = shown(path)
+    text = text_of(path, name)
+    document = document_of(text, name)
     lines = locate(text)
     if "matrix" in document:
         expansion = matrix.expand(document, tuple(lines))
@@ -167,93 +141,6 @@ def load_file(path: Path) -> tuple[SourcedSpec, ...]:
         problems = [_problem(finding, name, lines) for finding in findings]
         raise SpecError(tuple(sorted(problems, key=lambda p: p.line or 0)))
     return tuple(_sourced(spec, name, lines, variant) for variant, spec in good)
-
-
-def _text(path: Path, name: str) -> str:
-    """Returns the text of a file, without a byte order mark."""
-    if not str(path).isprintable():
-        # The name is told in comments of the generated files.
-        raise _invalid(name, None, "KG002", "the file's name is not printable")
-    try:
-        mode = path.stat().st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or _OPEN.match(str(path))):
-            # Opening a pipe waits for its other end, maybe for ever.
-            raise FileError(f"{name}: not a regular file")
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        raise FileError(f"{name}: {_reason(error)}") from None
-    if len(content) > MAX_BYTES:
-        raise _invalid(name, None, "KG002", f"the file has more than {MAX_BYTES} bytes")
-    try:
-        return content.decode().removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        message = f"byte 0x{content[error.start]:02x} at offset {error.start} is not"
-        raise _invalid(
-            name, line, "KG002", f"{message} UTF-8", hint="save the file as UTF-8"
-        ) from None
-
-
-def _document(text: str, name: str) -> dict[str, Any]:
-    """Returns the document as `tomllib` does, with tuples for arrays."""
-    try:
-        if _ENDLESS_KEY.search(text):
-            # tomllib would take memory by the square of its length.
-            raise RecursionError
-        document = _frozen(tomllib.loads(text), 0)
-    except RecursionError:
-        raise _invalid(
-            name, None, "KG001", "arrays or tables are nested too deeply"
-        ) from None
-    except ValueError as error:
-        raise _toml_error(str(error), text, name) from None
-    assert isinstance(document, dict), "a document is a table"
-    return document
-
-
-def _frozen(value: Any, depth: int) -> Any:
-    if depth > MAX_DEPTH:
-        raise RecursionError
-    if isinstance(value, dict):
-        return {key: _frozen(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, list):
-        return tuple(_frozen(item, depth + 1) for item in value)
-    return value
-
-
-def _toml_error(what: str, text: str, name: str) -> SpecError:
-    """Returns what `tomllib` says, with its place where ours stands."""
-    match = _TOML_PLACE.fullmatch(what)
-    if match is None:
-        # Said by `int`, not by tomllib.
-        digits = re.search(r"[0-9_]{4000,}", text)
-        line = text.count("\n", 0, digits.start()) + 1 if digits else None
-        return _invalid(name, line, "KG001", "an integer has too many digits")
-    line, place = int(match["line"] or 0), f"at column {match['column']}"
-    if not line:  # At the end of the document.
-        line, place = text.count("\n") + (not text.endswith("\n")), "at the end"
-    # tomllib writes keys as tuples.
-    what = re.sub(r"\((('[^']*',? ?)+)\)", _dotted, match["what"])
-    hints = [hint for start, hint in _TOML_HINTS.items() if what.startswith(start)]
-    return _invalid(
-        name,
-        line,
-        "KG001",
-        f"invalid TOML {place}: {what[:1].lower()}{what[1:]}",
-        hint=hints[0] if hints else None,
-    )
-
-
-def _dotted(match: re.Match[str]) -> str:
-    return write_key(re.findall("'([^']*)'", match[1]))
-
-
-def _invalid(
-    name: str, line: int | None, code: str, message: str, *, hint: str | None = None
-) -> SpecError:
-    problem = Problem(path=name, line=line, code=code, message=message, hint=hint)
-    return SpecError((problem,))
 
 
 def _problem(finding: Finding, name: str, lines: dict[KeyPath, int]) -> Problem:
@@ -292,15 +179,3 @@ def _digest(spec: Spec) -> str:
     said = spec.model_dump(mode="json", exclude_defaults=True)
     text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _shown(path: Path) -> str:
-    """Returns a path as the user named it, with what cannot be printed escaped."""
-    text = str(path)
-    return text if text.isprintable() else ascii(text)[1:-1]
-
-
-def _reason(error: OSError | ValueError) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror.lower()
-    return "not a path"

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgen.errors import FileError, KgenError, SpecError, UsageError
-from kgen.spec.load import MAX_BYTES, find_specs, load_all, load_file
+from kgen.spec.document import MAX_BYTES
+from kgen.spec.load import find_specs, load_all, load_file
 from kgen.spec.source import SourcedSpec
 
 SPEC = '[kernel]\nname = "gemm"\nop = "matmul"\n'
