@@ -17,9 +17,11 @@ from kgen.verify import numerics, upstream
 from kgen.verify.explain import LevelError, NotModelledError, explain
 from kgen.verify.lower import operands
 from kgen.verify.request import MATMUL, Case, Request
-from kgen.verify.simulate import diagnosis, install, wgmma
+from kgen.verify.simulate import callbacks, diagnosis, install, wgmma
 from kgen.verify.simulate.unmodelled import failure
 
+# The kernel runs once or twice, mostly in callbacks.
+FAST_COMPILATION = {"xla_backend_optimization_level": 0}
 X64_MODES = (False, True)
 """x64 modes in which the first case runs."""
 UNTOLD_RACE = "data race; the interpreter does not say where"
@@ -48,6 +50,7 @@ def run(
     """
     try:
         install.install()
+        callbacks.install()
         diagnosis.install()
         interpreter = upstream.Interpreter(wgmma.POSITIONS)
         simulator = Simulator(function, request, module, interpreter, progress)
@@ -113,7 +116,7 @@ class Simulator:
 
         with upstream.interpreted(self.interpreter.params):
             lowered = jax.jit(self.function).lower(*operands(self.request, case))
-        compiled: Callable[..., Any] = lowered.compile()
+        compiled: Callable[..., Any] = lowered.compile(FAST_COMPILATION)
         return compiled
 
     def _execute(self, kernel: Callable[..., Any], inputs: list[Any]) -> Any:
