@@ -194,7 +194,8 @@ def test_a_slow_thread_is_no_deadlock(tmp_path, monkeypatch):
         (
             "plgpu.barrier_wait(released.at[slot])",
             "pass",
-            r"released\[\d\] \(line \d+\) completes a second time and nobody",
+            # Who misses it depends on who comes first.
+            r"(loaded|released)\[\d\] \(line \d+\) (has completed|complete)",
         ),
     ],
 )
