@@ -61,8 +61,15 @@ def find_orphans(
     return tuple(orphans)
 
 
-def remove_stale_temporaries(directory: Path) -> None:
-    """Removes temporary files that a crashed run left in `directory` an hour ago."""
+def remove_stale_temporaries(
+    directory: Path, *, seconds: float = STALE_SECONDS
+) -> None:
+    """Removes temporary files that a crashed run left in `directory`.
+
+    Args:
+      directory: The directory.
+      seconds: Their age. Whoever keeps others from writing there need not wait.
+    """
     try:
         entries = list(os.scandir(directory))
     except OSError:
@@ -73,7 +80,7 @@ def remove_stale_temporaries(directory: Path) -> None:
         try:
             # Not the time of the last write: a backup is another name of an old file.
             changed = entry.stat(follow_symlinks=False).st_ctime
-            if time.time() - changed > STALE_SECONDS:
+            if time.time() - changed > seconds:
                 Path(entry.path).unlink()
         except OSError:
             continue  # Another run was faster, or it is not ours to remove.

@@ -13,7 +13,7 @@ import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from kgen.emit import provenance
@@ -21,6 +21,9 @@ from kgen.errors import FileError
 from kgen.processes import signals_held
 
 TEMPORARY = r"\.kgen-[0-9a-f]{16}"
+
+# Directories that this process has locked.
+_held: set[Path] = set()
 
 
 class State(enum.StrEnum):
@@ -146,10 +149,8 @@ def write(outputs: Sequence[Output], *, force: bool = False) -> tuple[Target, ..
     """
     with contextlib.ExitStack() as stack:
         # In one order everywhere, so that two runs never wait for each other.
-        for directory in sorted(
-            {_make_directory(each.path.parent) for each in outputs}
-        ):
-            stack.enter_context(_locked(directory))
+        for directory in sorted({make_directory(each.path.parent) for each in outputs}):
+            stack.enter_context(locked(directory))
         # From here on ctrl-C waits the few milliseconds until all is in place.
         stack.enter_context(signals_held())
         targets = tuple(inspect(output) for output in outputs)
@@ -188,7 +189,7 @@ def _compare(old: str, new: str) -> State:
     return State.DIFFERS if found.intact else State.EDITED
 
 
-def _make_directory(directory: Path) -> Path:
+def make_directory(directory: Path) -> Path:
     """Makes `directory` unless it exists; returns it free of symbolic links."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -258,19 +259,48 @@ def _temporary_name(place: Path, cleanup: contextlib.ExitStack) -> Path:
 
 
 @contextlib.contextmanager
-def _locked(directory: Path) -> Iterator[None]:
+def locked(
+    directory: Path, *, waiting: Callable[[], None] = lambda: None
+) -> Iterator[bool]:
     """Keeps other kgen processes from writing to `directory` at the same time.
 
     The lock is on the directory itself, so that no lock file is left. Where a file
-    system has no locks, every file is still replaced as a whole.
+    system has no locks, every file is still replaced as a whole. The process that has
+    the lock may take it again.
+
+    Args:
+      directory: Free of symbolic links.
+      waiting: Called when another process has the lock, before waiting for it.
+
+    Yields:
+      Whether no other process writes there.
     """
+    if directory in _held:
+        yield True
+        return
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         raise file_error("write to", directory, error) from error
     try:
-        with contextlib.suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+        alone = _lock(descriptor, waiting)
+        _held.add(directory)
+        yield alone
     finally:
+        _held.discard(directory)
         os.close(descriptor)  # Which also unlocks.
+
+
+def _lock(descriptor: int, waiting: Callable[[], None]) -> bool:
+    """Waits for the lock of an open directory; returns False if there are no locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except BlockingIOError:
+        waiting()
+    except OSError:
+        return False
+    with contextlib.suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        return True
+    return False
