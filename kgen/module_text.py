@@ -21,7 +21,7 @@ _ARRAY = re.compile(
 )
 _MULTIPLE = re.compile(r"\b([mnk])(?: a multiple)? of (\d+)")
 _ARCH = re.compile(r"\((sm_\w+)\)")
-_IMPORT = re.compile(r"^ {4}from \w+ import (\w+)$", re.MULTILINE)
+_IMPORT = re.compile(r"^ {4}from [\w.]+ import (\w+)$", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kgen.emit.placement import PLAIN, Placement, place
 from kgen.errors import KgenError, Problem, SpecError, VerificationError
 from kgen.workers import Track, in_processes, in_threads
 
@@ -38,6 +39,9 @@ class Options:
       force: Whether to overwrite files that are not kgen's or were edited.
       timeout: Seconds that one verification level may take.
       cache: Whether remembered verdicts count.
+      placement: How the files are imported and begin.
+      keep: Whether a file that was edited or is not kgen's is left as it is, while the
+        other of module and test is written; otherwise neither is.
     """
 
     out: Path
@@ -46,6 +50,8 @@ class Options:
     force: bool = False
     timeout: float = 300.0
     cache: bool = True
+    placement: Placement = PLAIN
+    keep: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -127,7 +133,7 @@ def make_text(plan: "Plan", options: Options) -> tuple[str, "Verdict | None"]:
     """
     from kgen.emit.render import render
 
-    module = render(plan, verified=options.verify)
+    module = place(render(plan, verified=options.verify), options.placement)
     job = _verify(_Job(plan, module, Outcome(name=plan.name)), options)
     if job.outcome.error is not None:
         raise job.outcome.error
@@ -194,7 +200,12 @@ def _render_all(
 ) -> "Generator[Module | KgenError]":
     """Yields the module of every plan, or why there is none."""
     return in_processes(
-        functools.partial(_render, verified=options.verify, prove=prove),
+        functools.partial(
+            _render,
+            placement=options.placement,
+            verified=options.verify,
+            prove=prove,
+        ),
         plans,
         jobs=options.jobs,
         track=track,
@@ -202,11 +213,13 @@ def _render_all(
     )
 
 
-def _render(plan: "Plan", *, verified: bool, prove: bool) -> "Module | KgenError":
+def _render(
+    plan: "Plan", *, placement: Placement, verified: bool, prove: bool
+) -> "Module | KgenError":
     from kgen.emit.render import render
 
     try:
-        return render(plan, verified=verified, prove=prove)
+        return place(render(plan, verified=verified, prove=prove), placement)
     except KgenError as error:
         return error
 
@@ -239,10 +252,14 @@ def _prepare(plan: "Plan", module: "Module | KgenError", options: Options) -> _J
 
     job = _inspect(plan, module, options)
     targets = job.outcome.targets
-    if not options.force and not all(target.state.owned for target in targets):
+    owned = [target for target in targets if options.force or target.state.owned]
+    if len(owned) < len(targets) and not options.keep:
         return job.failed(NotOwnedError.of(targets))
+    if not owned:
+        # All is kept: there is nothing to verify.
+        return dataclasses.replace(job, module=None)
     try:
-        for target in targets:
+        for target in owned:
             if target.state is not State.UNCHANGED:
                 tree.check_writable(target.path.parent)
     except KgenError as error:
@@ -303,9 +320,14 @@ def _write(job: _Job, options: Options) -> Outcome:
         return job.outcome
     from kgen.emit.write import write
 
-    outputs = [target.output for target in job.outcome.targets]
+    targets = job.outcome.targets
+    kept = [
+        t for t in targets if options.keep and not options.force and not t.state.owned
+    ]
+    outputs = [target.output for target in targets if target not in kept]
     try:
-        targets = write(outputs, force=options.force)
+        found = {t.path: t for t in (*kept, *write(outputs, force=options.force))}
     except KgenError as error:
         return job.failed(error).outcome
-    return dataclasses.replace(job.outcome, targets=targets)
+    in_order = tuple(found[target.path] for target in targets)
+    return dataclasses.replace(job.outcome, targets=in_order)

@@ -1,0 +1,128 @@
+"""How a repository wants its modules: the package they are imported from, a header.
+
+Applied to what was rendered, so that no template needs to know. The text is stamped
+anew: its digest covers all of the file.
+"""
+
+import dataclasses
+import keyword
+import re
+from typing import TYPE_CHECKING
+
+from kgen.emit.provenance import MARK, stamp
+from kgen.errors import TemplateError
+
+if TYPE_CHECKING:
+    from kgen.emit.render import Module
+
+# PEP 263: such a comment would have Python read the file in another encoding.
+_CODING = re.compile(r"^[ \t\f]*(#.*)?coding[:=][ \t]*[-\w.]+", re.MULTILINE)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Placement:
+    """How a repository wants its modules.
+
+    Attributes:
+      package: The package that modules are imported from; empty for none.
+      relative_imports: Whether tests import their modules relatively.
+      header: Text that every file begins with, as comments; may be empty.
+    """
+
+    package: str = ""
+    relative_imports: bool = False
+    header: str = ""
+
+    def module(self, text: str, name: str) -> str:
+        """Returns the text of the module `name` as it is wanted."""
+        example = re.compile(rf"^(    from ){re.escape(name)}( import )", re.MULTILINE)
+        if self.package:
+            text = example.sub(rf"\g<1>{self.package}.{name}\g<2>", text, count=1)
+        return self._with_header(text)
+
+    def test(self, text: str, name: str) -> str:
+        """Returns the text of the standalone test of the module `name` as it is wanted.
+
+        `import NAME as ALIAS` leaves its place among other people's packages: the
+        module is one of the repository's own.
+
+        Raises:
+          TemplateError: the test does not import its module, or not in one of the two
+            ways that are known.
+        """
+        package = ".." if self.relative_imports else self.package
+        if package:
+            plain, of_names = _imports_of(name)
+            stem = ".." if self.relative_imports else f"{self.package}."
+            text, moved = plain.subn(
+                rf"\g<others>from {package} import {name}\g<alias>\n\n", text, count=1
+            )
+            text, changed = of_names.subn(rf"from {stem}{name} import ", text)
+            if not moved + changed:
+                raise TemplateError(
+                    f"the test of {name} has neither `import {name}` nor"
+                    f" `from {name} import ...`: it cannot import from a package"
+                )
+        return self._with_header(text)
+
+    def _with_header(self, text: str) -> str:
+        lines = self.header.strip("\n").split("\n") if self.header.strip() else []
+        comments = "".join(f"{_as_comment(line.rstrip())}\n" for line in lines)
+        return f"{comments}\n{text}" if comments else text
+
+
+PLAIN = Placement()
+
+
+def place(module: "Module", placement: Placement) -> "Module":
+    """Returns a rendered module as a repository wants it.
+
+    Raises:
+      TemplateError: the test does not import its module in a way that is known.
+    """
+    if placement == PLAIN:
+        return module
+    from kgen.emit.format import format_source
+
+    source = placement.module(module.source, module.name)
+    test_source = placement.test(module.test_source, module.name)
+    return dataclasses.replace(
+        module,
+        source=stamp(format_source(source, module.name, prove=False)),
+        test_source=stamp(format_source(test_source, module.name, prove=False)),
+    )
+
+
+def _imports_of(name: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Returns what matches `import NAME`, with the imports after it, and what matches
+    the beginning of `from NAME import ...`."""
+    name = re.escape(name)
+    others = r"(?P<others>(?:\n|import .*\n|from .*\n)*)"
+    plain = re.compile(rf"^import {name}(?P<alias> as \w+)?\n{others}", re.MULTILINE)
+    return plain, re.compile(rf"^from {name} import ", re.MULTILINE)
+
+
+def header_fault(header: str) -> str | None:
+    """Returns why a text cannot be the header of a file; None if it can."""
+    for line in header.split("\n"):
+        if not line.replace("\t", " ").isprintable():
+            return f"has a character that cannot be printed: {line!a}"
+        if _as_comment(line).startswith(MARK.rstrip()):
+            return "claims that kgen wrote it"
+    if _CODING.search("\n".join(header.split("\n")[:2])):
+        return "declares an encoding in its first two lines; modules are UTF-8"
+    return None
+
+
+def is_module_path(text: str) -> bool:
+    """Whether `text` may stand behind `from`: identifiers between dots."""
+    return all(
+        part.isidentifier() and part.isascii() and not keyword.iskeyword(part)
+        for part in text.split(".")
+    )
+
+
+def _as_comment(line: str) -> str:
+    if line.startswith("#"):
+        return line
+    return f"# {line}" if line else "#"
