@@ -9,6 +9,7 @@ import click
 
 from kgen.cli import EXIT_CODES
 from kgen.cli._options import check_finite
+from kgen.cli._project import out_of, project_here, specs_of
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from kgen.pipeline import Options
     from kgen.plan.model import Plan
     from kgen.report import Report
-
-DEFAULT_SPECS = Path("specs")
 
 
 def _directories(
@@ -34,8 +33,7 @@ def _directories(
     "--out",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    default=Path("generated"),
-    show_default=True,
+    show_default="the project file's `out`, or generated",
     shell_complete=_directories,
     help="Where modules are written; their tests go to DIR/tests.",
 )
@@ -77,7 +75,7 @@ def command(
     ctx: click.Context,
     *,
     specs: tuple[Path, ...],
-    out: Path,
+    out: Path | None,
     check: bool,
     diff: bool,
     stdout: bool,
@@ -91,24 +89,25 @@ def command(
 ) -> None:
     """Render, verify and write the kernels of SPECS: files, or directories of them.
 
-    Without SPECS: those in specs/. A module is written with its test beside it, and
-    only if it passed verification. Files that were edited, or that kgen did not write,
-    are not overwritten. Files that were made from one of SPECS, or from a spec that
-    was in one of these directories, and that no spec makes any more are told as
+    Without SPECS: those that the project file names (kgen.toml, or [tool.kgen] of
+    pyproject.toml), or else those in specs/. A module is written with its test beside
+    it, and only if it passed verification. Files that were edited, or that kgen did not
+    write, are not overwritten. Files that were made from one of SPECS, or from a spec
+    that was in one of these directories, and that no spec makes any more are told as
     orphaned; they are never removed. Specs outside of a directory called specs leave
     none, since their modules do not tell where they lie.
     """
     from kgen.pipeline import Options, plan_all
     from kgen.report import Report
-    from kgen.resources import here_or_shipped
 
     if stdout and (check or diff):
         raise click.UsageError("--stdout goes with neither --check nor --diff.")
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other.")
-    places, notes = here_or_shipped(specs or (DEFAULT_SPECS,))
+    project = project_here()
+    places, notes = specs_of(project, specs)
     options = Options(
-        out=out,
+        out=out_of(project, out),
         verify=not no_verify,
         jobs=jobs or len(os.sched_getaffinity(0)),
         force=force,

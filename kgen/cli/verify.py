@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from kgen.verdicts import Result
 
 LEVELS = ("static", "lower", "simulate", "gpu")
-DEFAULT_TARGETS = ("specs",)
 TIMEOUT = 120.0
 
 
@@ -97,7 +96,7 @@ def command(
     A target is a spec or a directory of specs, whose modules are rendered anew and not
     written; a rendered module, edited by hand or not, or a directory of modules; or
     FILE.py:FUNCTION for any function that runs Pallas Mosaic GPU kernels, with --shape.
-    Without targets: the specs in specs/.
+    Without targets: the specs that the project file names, or else those in specs/.
 
     \b
     kgen verify generated/fp16_128x128.py
@@ -122,7 +121,7 @@ def command(
     )
     results = []
     with Report(quiet=quiet) as report:
-        names = [_here_or_shipped(name, report) for name in targets or DEFAULT_TARGETS]
+        names = _names(targets, report)
         found = list(find_targets(names, asked, report.track))
         done = in_threads(run, found, jobs=jobs, track=report.track, doing="verifying")
         with closing(done):
@@ -150,10 +149,15 @@ def _verify(
     return Result(label=target.label, verdict=verdict)
 
 
-def _here_or_shipped(name: str, report: "Report") -> str:
-    from kgen.resources import here_or_shipped
+def _names(targets: tuple[str, ...], report: "Report") -> list[str]:
+    """Returns what is to be verified; specs that are missing here may be shipped."""
+    from kgen.cli._project import project_here, specs_of
 
-    (place,), notes = here_or_shipped([Path(name)])
-    for note in notes:
-        report.announce(note)
-    return str(place)
+    project = project_here()
+    names: list[str] = []
+    for given in [[Path(target)] for target in targets] or [[]]:
+        places, notes = specs_of(project, given)
+        for note in notes:
+            report.announce(note)
+        names += map(str, places)
+    return names

@@ -194,7 +194,7 @@ class TestFailedVerification:
         assert tree() == before
 
     def test_a_broken_template(self, here, verifier, monkeypatch):
-        def render(plan, *, verified, prove):
+        def render(plan, **_):
             raise TemplateError(f"template matmul.py.jinja has no {plan.name}")
 
         monkeypatch.setattr("kgen.emit.render.render", render)

@@ -1,0 +1,52 @@
+"""What commands take from the project file when the command line does not say."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kgen.project import Project
+
+DEFAULT_SPECS = Path("specs")
+DEFAULT_OUT = Path("generated")
+LOCK = "kgen.lock"
+
+
+def project_here() -> "Project | None":
+    """Returns the project of the current directory, if it has one."""
+    from kgen.project import find_project
+
+    return find_project()
+
+
+def specs_of(
+    project: "Project | None", given: Sequence[Path]
+) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Returns the places of specs, and notes about those that are the shipped ones.
+
+    Args:
+      project: The project of the current directory.
+      given: What the command line names.
+    """
+    from kgen.resources import here_or_shipped
+
+    if project is not None:
+        return tuple(given) or project.specs, ()
+    return here_or_shipped(tuple(given) or (DEFAULT_SPECS,))
+
+
+def out_of(project: "Project | None", given: Path | None) -> Path:
+    """Returns the directory for modules.
+
+    Raises:
+      UsageError: `kgen vendor` keeps that directory.
+    """
+    from kgen.errors import UsageError
+
+    out = given or (DEFAULT_OUT if project is None else project.out)
+    if (out / LOCK).exists():
+        raise UsageError(
+            f"{out} is kept by `kgen vendor`: it holds {LOCK}\n"
+            f"  hint: kgen vendor --update {out}, or kgen vendor --check {out}"
+        )
+    return out
