@@ -244,3 +244,19 @@ def test_a_loop_without_end_is_told_by_its_line():
         f"it was at small_matmul.py:{number}: return value + jnp.int32(out_smem[0, 0])"
         " (warpgroup 0 of CTA (0, 0))"
     ) in verdict.failure.detail
+
+
+def test_a_load_that_nobody_waits_for(ring):
+    """The last step is loaded and never used: its copy outlives the CTA."""
+    loop = "def accumulate(acc):\n            @pl.loop(0, steps{})"
+    told = ring((loop.format(""), loop.format(" - 1")), sizes=((64, 64, 128),))
+    first, second, third = told.splitlines()
+    assert re.match(
+        r"a load into SMEM is in flight when the kernel ends: nobody has waited for it at"
+        r" loaded\[1\] \(line \d+\)",
+        first,
+    )
+    assert second.startswith("  manual_ring.py:")
+    assert third.startswith(
+        "hint: wait (plgpu.barrier_wait) for every copy_gmem_to_smem"
+    )

@@ -69,15 +69,17 @@ def install() -> None:
         next_tma = wgmma.within_tma_positions(shared.get_next_tma_thread_id)
         finished = stores.with_nothing_uncommitted(shared.kernel_thread_finished)
         barrier = jax.memory.Barrier
-        deallocate = phases.tolerating_unseen_phases(barrier.deallocate)
+        deallocate = barrier.deallocate
+        if phases.objects_to_unseen_phases(jax):
+            deallocate = phases.tolerating_unseen_phases(deallocate)
+        deallocate = phases.objecting_to_unseen_loads(deallocate)
     except AttributeError as error:
         raise UnavailableError(f"{type(error).__name__}: {error}") from error
     interpreter.interpret = dispatching
     shared.reset_per_cluster_state = reset
     shared.get_next_tma_thread_id = next_tma
     shared.kernel_thread_finished = finished
-    if phases.objects_to_unseen_phases(jax):
-        barrier.deallocate = deallocate
+    barrier.deallocate = deallocate
     setattr(shared, _INSTALLED, True)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from kgen.verify.simulate import phases
 from kgen.verify.simulate.pieces import Jax, Place, Site, refused
 from kgen.verify.upstream import jax_version
 
@@ -235,6 +236,7 @@ def _carry_out(issues: list[Issue]) -> None:
             for issue in issues:
                 clock.update(issue.clock)
         barrier = receiver.site.shared.get_barrier(receiver.barrier)
+        phases.begin_load(barrier)
         barrier.arrive(receiver.site.thread, clock, receiver.site.logging_info)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kgen.verify.simulate.operations import Position
+from kgen.verify.simulate.phases import UNSEEN_LOAD
 from kgen.verify.simulate.races import describe_buffer
 from kgen.verify.simulate.records import Records
 from kgen.verify.simulate.waits import describe_barrier
@@ -43,6 +44,13 @@ _RULES = (
         hint="an arrival is missing or one too many: count one for each"
         " copy_gmem_to_smem with the barrier and one for each barrier_arrive of a"
         " warpgroup, and make num_arrivals that number",
+    ),
+    _Rule(
+        pattern=UNSEEN_LOAD,
+        problem="a load into SMEM is in flight when the kernel ends: nobody has waited"
+        " for it at {barrier}",
+        hint="wait (plgpu.barrier_wait) for every copy_gmem_to_smem before its SMEM goes"
+        " out of scope: TMA would write into what belongs to the next CTA by then",
     ),
     _Rule(
         pattern=r"missed observing phase (?P<phase>\d+)",
