@@ -53,6 +53,22 @@ def view(plan: MatmulPlan) -> dict[str, object]:
     }
 
 
+def constants(plan: MatmulPlan) -> dict[str, object]:
+    """Returns the constants that a template may place but not change."""
+    return {
+        "TILE_M": plan.tile_m,
+        "TILE_N": plan.tile_n,
+        "TILE_K": plan.tile_k,
+        "MAX_CONCURRENT_STEPS": plan.max_concurrent_steps,
+        "DELAY_RELEASE": plan.delay_release,
+        "WGMMA_IN_FLIGHT": plan.wgmma_in_flight,
+        "COMPUTE_WGS": plan.num_compute_wgs,
+        "MEMORY_REGISTERS": plan.memory_registers,
+        "STORE_N": plan.store_n,
+        "STORE_SLOTS": plan.store_slots,
+    }
+
+
 def _formula(plan: MatmulPlan) -> str:
     b = "B[n, k].T" if plan.layout == "nt" else "B[k, n]"
     title = ARCHS[plan.arch].title

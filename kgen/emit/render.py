@@ -2,17 +2,20 @@
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 from pathlib import Path
 
 from kgen import __version__
-from kgen.emit import matmul
-from kgen.emit.format import check_data, format_source
-from kgen.emit.provenance import levels_text, stamp
+from kgen.emit import matmul, provenance
+from kgen.emit.checks import OutputError, check
+from kgen.emit.format import format_source
 from kgen.emit.templates import DIGEST_LENGTH, Templates
+from kgen.errors import TemplateError
 from kgen.plan.model import Plan
 from kgen.resources import templates_dir
 
 VIEWS = {"matmul": matmul.view}
+CONSTANTS = {"matmul": matmul.constants}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,18 +36,23 @@ class Module:
 
 
 @functools.cache
-def _environment(directories: tuple[Path, ...]) -> Templates:
-    return Templates(directories)
+def _environment(directories: tuple[Path, ...], shipped: Path) -> Templates:
+    return Templates(directories, shipped={"kgen": shipped})
 
 
 def render(
-    plan: Plan, *, templates: Path | None = None, verified: bool, prove: bool = True
+    plan: Plan,
+    *,
+    templates: tuple[Path, ...] = (),
+    verified: bool,
+    prove: bool = True,
 ) -> Module:
     """Returns the final text of a plan's files: formatted, checked and stamped.
 
     Args:
       plan: What to render.
-      templates: A directory whose templates come before the shipped ones.
+      templates: Directories whose templates come before the shipped ones; the first
+        that has a name wins.
       verified: Whether the provenance says verified; the caller sees to it that it is.
       prove: Whether to prove the formatting, see `format_source`. Without it a text is
         good for a comparison only.
@@ -52,10 +60,7 @@ def render(
     Raises:
       TemplateError: a template is wrong.
     """
-    directories = (
-        (templates_dir(),) if templates is None else (templates, templates_dir())
-    )
-    environment = _environment(directories)
+    environment = _environment(templates, templates_dir())
     module_name, test_name = f"{plan.op}.py.jinja", f"test_{plan.op}.py.jinja"
     digest = environment.digest(module_name, test_name)
     values = {
@@ -65,15 +70,91 @@ def render(
         "spec_path": plan.spec_path,
         "spec_digest": plan.spec_digest[:DIGEST_LENGTH],
         "template_digest": digest,
-        "text_digest": "0" * DIGEST_LENGTH,
-        "verified": levels_text(plan.allow) if verified else "unverified",
+        "text_digest": provenance.NO_DIGEST,
+        "verified": provenance.levels_text(plan.allow) if verified else "unverified",
     }
-    source, test_source = (
-        stamp(format_source(environment.render(name, values), name, prove=prove))
-        for name in (module_name, test_name)
+    module_text = _checked(
+        environment, module_name, values, plan.doc, CONSTANTS[plan.op](plan)
     )
-    check_data(source, plan.doc, module_name)
-    check_data(test_source, "", test_name)
+    test_text = _checked(environment, test_name, values, "", {})
+    finish = functools.partial(_finish, environment, values=values, prove=prove)
     return Module(
-        name=plan.name, source=source, test_source=test_source, template_digest=digest
+        name=plan.name,
+        source=finish(module_name, module_text),
+        test_source=finish(test_name, test_text),
+        template_digest=digest,
     )
+
+
+def _checked(
+    environment: Templates,
+    name: str,
+    values: dict[str, object],
+    doc: str,
+    constants: Mapping[str, object],
+) -> str:
+    """Returns what a template yields, if that is what it may yield."""
+    text = environment.render(name, values)
+    try:
+        check(text, doc=doc, constants=constants)
+    except OutputError as error:
+        place = _place(environment, name, values, error.line)
+        raise TemplateError(f"{place}: {error}") from None
+    return text
+
+
+def _finish(
+    environment: Templates,
+    name: str,
+    text: str,
+    *,
+    values: dict[str, object],
+    prove: bool,
+) -> str:
+    """Returns a text formatted and stamped."""
+    text = format_source(text, name, prove=prove)
+    _check_provenance(text, environment.place(name), values)
+    return provenance.stamp(text)
+
+
+def _place(
+    environment: Templates, name: str, values: dict[str, object], line: int
+) -> str:
+    """Returns the template and line that yield a line of the output."""
+    lines = environment.lines(name, values)
+    found = None if lines is None else lines.place(line)
+    if found is None:
+        return f"{environment.place(name)}, at line {line} of its output"
+    return environment.place(*found)
+
+
+def _check_provenance(text: str, place: str, values: Mapping[str, object]) -> None:
+    """Checks that a text says of its making what is true.
+
+    Raises:
+      TemplateError: it says something else, or nothing.
+    """
+    found = provenance.read(text)
+    if found is None:
+        raise TemplateError(
+            f"{place} drops the provenance comment\n"
+            '  hint: {% include "partials/provenance.jinja" %} right after the docstring'
+        )
+    said = {
+        "kgen_version": found.version,
+        "op": found.template,
+        "spec_path": found.spec,
+        "spec_digest": found.spec_digest,
+        "template_digest": found.template_digest,
+        "text_digest": found.text_digest,
+    }
+    for key, value in said.items():
+        if value != values[key]:
+            raise TemplateError(
+                f"{place} changes the provenance comment: it says {value!r},"
+                f" where {values[key]!r} is true"
+            )
+    if found.verified != (values["verified"] != "unverified"):
+        raise TemplateError(
+            f"{place} changes the provenance comment: whether the module is verified"
+        )

@@ -1,14 +1,19 @@
 """The Jinja environment of the templates."""
 
+import contextlib
 import functools
 import hashlib
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from kgen.emit.lines import Lines, traced
 from kgen.errors import TemplateError
 
 if TYPE_CHECKING:
     import jinja2
+    import jinja2.nodes
 
 DIGEST_LENGTH = 12
 
@@ -16,40 +21,63 @@ DIGEST_LENGTH = 12
 class Templates:
     """The templates of one or more directories; the first that has a name wins."""
 
-    def __init__(self, directories: tuple[Path, ...]) -> None:
+    def __init__(
+        self, directories: Sequence[Path], *, shipped: Mapping[str, Path]
+    ) -> None:
+        """Opens directories of templates.
+
+        Args:
+          directories: In the order in which a name is looked up.
+          shipped: Further directories whose templates are also there under a prefix,
+            whatever overrides them: `kgen/matmul.py.jinja`.
+        """
         import jinja2
 
-        self._env = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(list(directories)),
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            keep_trailing_newline=True,
-            autoescape=False,  # noqa: S701 - the output is Python, not HTML
+        self._shipped = tuple(shipped.values())
+        loaders = {
+            prefix: jinja2.FileSystemLoader(directory)
+            for prefix, directory in shipped.items()
+        }
+        self._loader = jinja2.ChoiceLoader(
+            [
+                jinja2.PrefixLoader(loaders),
+                jinja2.FileSystemLoader([*directories, *self._shipped]),
+            ]
         )
+        self._env = self._environment()
 
     def render(self, name: str, values: dict[str, object]) -> str:
         """Returns the output of a template.
 
         Raises:
-          TemplateError: it is missing or malformed, or names what `values` lacks.
+          TemplateError: it is missing or malformed, names what `values` lacks, or fails
+            otherwise; told with template and line.
         """
-        import jinja2
-
-        try:
+        with _Told(self, name):
             return self._env.get_template(name).render(values)
-        except jinja2.TemplateSyntaxError as error:
-            raise TemplateError(
-                f"template {error.name}, line {error.lineno}: {error.message}"
-            ) from None
-        except jinja2.TemplateNotFound as error:
-            raise TemplateError(f"template {error.name} is missing") from None
-        except jinja2.UndefinedError as error:
-            raise TemplateError(f"{_innermost(error, name)}: {error.message}") from None
+
+    def lines(self, name: str, values: dict[str, object]) -> Lines | None:
+        """Returns which line of which template yields each line of the output.
+
+        None if that cannot be told, since a filter works on the output of others.
+        """
+        environment = self._environment()
+        environment.code_generator_class = traced()
+        try:
+            marked = environment.get_template(name).render(values)
+        except Exception:  # What the marks disturb; without them it renders.
+            return None
+        found = Lines(marked)
+        return found if found.text == self.render(name, values) else None
 
     @functools.cache  # noqa: B019 - an environment lives as long as the process
     def digest(self, *names: str) -> str:
-        """Returns the digest of templates and all that they include."""
+        """Returns the digest of templates and all that they extend, include or import.
+
+        Raises:
+          TemplateError: one is missing or malformed, or has a name that is not known
+            before it is rendered.
+        """
         sources: dict[str, str] = {}
         for name in names:
             self._collect(name, sources)
@@ -58,38 +86,125 @@ class Templates:
         )
         return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
 
-    def _collect(self, name: str, sources: dict[str, str]) -> None:
-        import jinja2
-        import jinja2.meta
+    def place(self, name: str, line: int | None = None) -> str:
+        """Returns how messages call a template, or a line of it.
 
+        A shipped one by its name, any other by its file.
+        """
+        import jinja2
+
+        file = None
+        with contextlib.suppress(jinja2.TemplateNotFound):
+            _, file, _ = self._loader.get_source(self._env, name)
+        return self._place_of_file(file or name, line)
+
+    def _place_of_file(self, file: str, line: int | None) -> str:
+        path = Path(file)
+        for directory in self._shipped:
+            if path.is_relative_to(directory):
+                path = path.relative_to(directory)
+        return f"template {path}" + ("" if line is None else f", line {line}")
+
+    def _environment(self) -> "jinja2.Environment":
+        import jinja2
+
+        return jinja2.Environment(
+            loader=self._loader,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+            autoescape=False,  # noqa: S701 - the output is Python, not HTML
+        )
+
+    def _collect(self, name: str, sources: dict[str, str]) -> None:
         if name in sources:
             return
-        try:
-            assert self._env.loader is not None
-            source, _, _ = self._env.loader.get_source(self._env, name)
+        with _Told(self, name):
+            source, _, _ = self._loader.get_source(self._env, name)
             tree = self._env.parse(source, name)
-        except jinja2.TemplateNotFound:
-            raise TemplateError(f"template {name} is missing") from None
-        except jinja2.TemplateSyntaxError as error:
-            raise TemplateError(
-                f"template {name}, line {error.lineno}: {error.message}"
-            ) from None
         sources[name] = source
-        for other in jinja2.meta.find_referenced_templates(tree):
-            if other is not None:
+        for node in _references(tree):
+            written = _written_names(node)
+            if written is None:
+                raise TemplateError(
+                    f"{self.place(name, node.lineno)}: the name of a template must be "
+                    "written out here: the digest in the module covers what is used"
+                )
+            for other in written:
+                if getattr(node, "ignore_missing", False) and not self._has(other):
+                    continue
                 self._collect(other, sources)
 
+    def _has(self, name: str) -> bool:
+        return name in self._loader.list_templates()
 
-def _innermost(error: "jinja2.UndefinedError", name: str) -> str:
-    """Returns the template and line where an undefined name was used."""
-    place, traceback = f"template {name}", error.__traceback__
-    while traceback is not None:
-        frame = traceback.tb_frame
-        if (
-            "__jinja_template__" in frame.f_globals
-            or frame.f_code.co_filename.endswith(".jinja")
-        ):
-            file = Path(frame.f_code.co_filename).name
-            place = f"template {file}, line {traceback.tb_lineno}"
-        traceback = traceback.tb_next
-    return place
+
+class _Told:
+    """Turns whatever a template raises into a `TemplateError` with its place."""
+
+    def __init__(self, templates: Templates, name: str) -> None:
+        self._templates = templates
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, TemplateError):
+            raise TemplateError(self._text(error)) from None
+
+    def _text(self, error: Exception) -> str:
+        import jinja2
+
+        place = self._templates.place
+        match error:
+            case jinja2.TemplateSyntaxError():
+                at = place(error.name or self._name, error.lineno)
+                return f"{at}: {error.message}"
+            case jinja2.TemplateNotFound():
+                user = self._innermost(error)
+                missing = error.name or self._name
+                by = "" if user is None else f"; {user} asks for it"
+                return f"template {missing} is missing{by}"
+            case jinja2.UndefinedError():
+                what = str(error.message)
+            case RecursionError():
+                what = "it includes, extends or calls itself without an end"
+            case UnicodeDecodeError():
+                return f"{place(self._name)} is not UTF-8 text"
+            case OSError():
+                return f"{place(self._name)} cannot be read: {error.strerror}"
+            case _:
+                what = f"{type(error).__name__}: {error}"
+        return f"{self._innermost(error) or place(self._name)}: {what}"
+
+    def _innermost(self, error: Exception) -> str | None:
+        """Returns the template and line that raised, from Jinja's traceback."""
+        place = None
+        for frame, line in traceback.walk_tb(error.__traceback__):
+            file = frame.f_code.co_filename
+            if "__jinja_template__" in frame.f_globals or file.endswith(".jinja"):
+                place = self._templates._place_of_file(file, line)
+        return place
+
+
+def _references(tree: "jinja2.nodes.Template") -> Iterator[Any]:
+    """Yields what extends, includes or imports another template."""
+    from jinja2 import nodes
+
+    kinds = (nodes.Extends, nodes.Include, nodes.Import, nodes.FromImport)
+    yield from tree.find_all(kinds)
+
+
+def _written_names(node: Any) -> tuple[str, ...] | None:
+    """Returns the names of templates that a node refers to; None if they are computed."""
+    import jinja2.nodes
+
+    named = node.template
+    parts = named.items if isinstance(named, jinja2.nodes.List) else [named]
+    if isinstance(named, jinja2.nodes.Tuple):
+        parts = named.items
+    names = tuple(p.value for p in parts if isinstance(p, jinja2.nodes.Const))
+    whole = len(names) == len(parts) and all(isinstance(n, str) for n in names)
+    return names if whole else None
