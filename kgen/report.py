@@ -30,9 +30,19 @@ if TYPE_CHECKING:
 SECONDS_BEFORE_A_BAR = 0.5
 
 # What is counted, in the order in which the summary tells it.
-_MADE = ("rendered", "unchanged", "failed verification", "not written")
+_MADE = (
+    "rendered",
+    "unchanged",
+    "failed verification",
+    "not written",
+    "edited",
+    "foreign",
+    "orphaned",
+    "removed",
+)
 _COMPARED = (
     "differs",
+    "stale",
     "missing",
     "edited",
     "foreign",
@@ -102,11 +112,10 @@ class Report:
     def compared(self, outcome: "Outcome", *, required: bool) -> None:
         """Tells how the files of a spec compare; a difference fails if `required`."""
         if outcome.error is not None:
-            self._counts["not compared"] += 2  # The module and its test.
-            self._fail(outcome.error)
+            self.not_compared(outcome.error)
             return
         for target in reversed(outcome.targets):
-            self._found(target.state, target.path, _remark(target), required=required)
+            self.found(target.state, target.path, _remark(target), required=required)
 
     def orphaned(self, orphans: "Sequence[Orphan]", *, required: bool) -> None:
         """Tells of kgen's files that no given spec makes; one fails if `required`."""
@@ -114,11 +123,29 @@ class Report:
             remark = "no given spec makes it"
             if orphan.edited:
                 remark += "; it was edited since kgen wrote it"
-            self._found("orphaned", orphan.path, remark, required=required)
+            self.found("orphaned", orphan.path, remark, required=required)
         if orphans:
             lost = any(orphan.edited for orphan in orphans)
             edits = "; look at the edits first" if lost else ""
             self._say(f"  hint: delete what is no longer needed{edits}")
+
+    def found(
+        self, state: str, path: Path, remark: str | None, *, required: bool
+    ) -> None:
+        """Tells how a file compares; anything but `unchanged` fails if `required`."""
+        if state == "unchanged":
+            self._counts["up to date"] += 1
+            self.note(f"unchanged {path}")
+            return
+        self._counts[state] += 1
+        if required:
+            self._weigh(ExitCode.DIFFERS)
+        self._say(f"{state} {path}" + ("" if remark is None else f" ({remark})"))
+
+    def not_compared(self, error: KgenError) -> None:
+        """Tells why a module and its test could not be compared."""
+        self._counts["not compared"] += 2
+        self._fail(error)
 
     def announce(self, text: str) -> None:
         """Tells `text` unless the user wants quiet."""
@@ -190,18 +217,6 @@ class Report:
             self._bar.stop()
             self._bar = None
 
-    def _found(
-        self, state: str, path: Path, remark: str | None, *, required: bool
-    ) -> None:
-        if state == "unchanged":
-            self._counts["up to date"] += 1
-            self.note(f"unchanged {path}")
-            return
-        self._counts[state] += 1
-        if required:
-            self._weigh(ExitCode.DIFFERS)
-        self._say(f"{state} {path}" + ("" if remark is None else f" ({remark})"))
-
     def _fail(self, error: KgenError) -> None:
         self._weigh(error.exit_code)
         self._print(format_error(str(error)))
@@ -244,36 +259,6 @@ def name_levels(verdict: "Verdict | None") -> str:
     if verdict.remembered:
         return f"{', '.join(each.level for each in levels)}: remembered"
     return ", ".join(f"{each.level} {each.seconds:.1f} s" for each in levels)
-
-
-def diff(target: "Target") -> str:
-    """Returns what would change in the place of `target`, as a unified diff."""
-    import difflib
-
-    if target.state == "unchanged":
-        return ""
-    if target.old is None and target.state != "missing":
-        return f"{target.path} is not UTF-8 text\n"
-    path = str(target.path)
-    # Line ends of a checkout are no change.
-    old = (target.old or "").replace("\r\n", "\n")
-    lines = difflib.unified_diff(
-        _lines(old),
-        _lines(target.output.text),
-        "/dev/null" if target.old is None else path,
-        path,
-    )
-    return "".join(
-        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-        for line in lines
-    )
-
-
-def _lines(text: str) -> list[str]:
-    # Not splitlines(): a form feed or U+2028 ends no line of a file.
-    return [f"{line}\n" for line in text.split("\n")[:-1]] + (
-        [last] if (last := text.rpartition("\n")[2]) else []
-    )
 
 
 def _remark(target: "Target") -> str | None:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 # Each command's module, and what it is for.
 COMMANDS = {
     "render": "Render, verify and write kernel modules from specs.",
+    "vendor": "Keep kernels in another repository, and check them there.",
     "verify": "Prove kernels: specs, modules, functions of any file.",
     "explain": "Show the plan of a spec: tiles, SMEM, registers, roofline.",
     "list": "List the kernels that specs describe.",

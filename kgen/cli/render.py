@@ -154,8 +154,8 @@ def _compare(
     diff: bool,
 ) -> None:
     from kgen import pipeline
+    from kgen.diffs import diff as diff_of
     from kgen.orphans import find_orphans
-    from kgen.report import diff as diff_of
 
     with closing(pipeline.compare(plans, options, report.track)) as outcomes:
         for outcome in outcomes:

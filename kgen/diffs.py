@@ -1,0 +1,44 @@
+"""Unified diffs between files and the texts that belong there."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kgen.emit.write import Target
+
+
+def diff(target: "Target") -> str:
+    """Returns what would change in the place of `target`, as a unified diff."""
+    if target.state == "unchanged":
+        return ""
+    if target.old is None and target.state != "missing":
+        return f"{target.path} is not UTF-8 text\n"
+    path = str(target.path)
+    old_path = "/dev/null" if target.old is None else path
+    return _unified(target.old or "", target.output.text, old_path, path)
+
+
+def edits(target: "Target") -> str:
+    """Returns what someone changed in the place of `target`, as a unified diff."""
+    if target.old is None:
+        return f"{target.path} is not UTF-8 text\n"
+    path = str(target.path)
+    return _unified(target.output.text, target.old, f"{path} as kgen writes it", path)
+
+
+def _unified(old: str, new: str, old_path: str, new_path: str) -> str:
+    import difflib
+
+    # Line ends of a checkout are no change.
+    old, new = (text.replace("\r\n", "\n") for text in (old, new))
+    lines = difflib.unified_diff(_lines(old), _lines(new), old_path, new_path)
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+        for line in lines
+    )
+
+
+def _lines(text: str) -> list[str]:
+    # Not splitlines(): a form feed or U+2028 ends no line of a file.
+    return [f"{line}\n" for line in text.split("\n")[:-1]] + (
+        [last] if (last := text.rpartition("\n")[2]) else []
+    )
