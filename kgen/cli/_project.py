@@ -36,17 +36,20 @@ def specs_of(
 
 
 def out_of(project: "Project | None", given: Path | None) -> Path:
-    """Returns the directory for modules.
+    """Returns the directory for modules."""
+    return given or (DEFAULT_OUT if project is None else project.out)
+
+
+def refuse_vendored(out: Path) -> None:
+    """Refuses to render where the lock file would not know.
 
     Raises:
       UsageError: `kgen vendor` keeps that directory.
     """
     from kgen.errors import UsageError
 
-    out = given or (DEFAULT_OUT if project is None else project.out)
     if (out / LOCK).exists():
         raise UsageError(
             f"{out} is kept by `kgen vendor`: it holds {LOCK}\n"
             f"  hint: kgen vendor --update {out}, or kgen vendor --check {out}"
         )
-    return out

@@ -9,7 +9,7 @@ import click
 
 from kgen.cli import EXIT_CODES
 from kgen.cli._options import check_finite
-from kgen.cli._project import out_of, project_here, specs_of
+from kgen.cli._project import out_of, project_here, refuse_vendored, specs_of
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -106,8 +106,11 @@ def command(
         raise click.UsageError("--quiet and --verbose exclude each other.")
     project = project_here()
     places, notes = specs_of(project, specs)
+    out = out_of(project, out)
+    if not stdout:
+        refuse_vendored(out)
     options = Options(
-        out=out_of(project, out),
+        out=out,
         verify=not no_verify,
         jobs=jobs or len(os.sched_getaffinity(0)),
         force=force,

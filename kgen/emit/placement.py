@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kgen.emit.render import Module
 
 # PEP 263: such a comment would have Python read the file in another encoding.
-_CODING = re.compile(r"^[ \t\f]*(#.*)?coding[:=][ \t]*[-\w.]+", re.MULTILINE)
+_CODING = re.compile(r"coding[:=][ \t]*[-\w.]+")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,7 @@ def header_fault(header: str) -> str | None:
             return f"has a character that cannot be printed: {line!a}"
         if _as_comment(line).startswith(MARK.rstrip()):
             return "claims that kgen wrote it"
-    if _CODING.search("\n".join(header.split("\n")[:2])):
+    if any(_CODING.search(line) for line in header.strip("\n").split("\n")[:2]):
         return "declares an encoding in its first two lines; modules are UTF-8"
     return None
 

@@ -88,7 +88,9 @@ class NotOwnedError(FileError):
                 lines.append("  hint: edit the spec instead, or overwrite with --force")
             elif target.state is State.FOREIGN:
                 lines.append(f"{target.path} was not written by kgen")
-                lines.append("  hint: give another --out, or overwrite with --force")
+                lines.append(
+                    "  hint: choose another directory, or overwrite with --force"
+                )
         return cls("\n".join(lines))
 
 
@@ -171,9 +173,9 @@ def file_error(action: str, path: Path, error: OSError) -> FileError:
             reason = "no space left on the disk"
             hint = "nothing was changed; free some space and run again"
         case errno.EACCES | errno.EPERM:
-            hint = "check the permissions, or give another directory with --out"
+            hint = "check the permissions, or choose another directory"
         case errno.EROFS:
-            hint = "give another directory with --out"
+            hint = "choose another directory"
         case errno.ENOTDIR | errno.EEXIST:
             reason = "a file stands where a directory is expected"
     text = f"cannot {action} {path}: {reason}"

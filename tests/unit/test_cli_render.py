@@ -240,7 +240,7 @@ class TestOwnership:
         monkeypatch.setattr("kgen.verify.verify", edit)
         assert told(kgen("render"))[1][:2] == [
             "error: generated/gemm.py was not written by kgen",
-            "  hint: give another --out, or overwrite with --force",
+            "  hint: choose another directory, or overwrite with --force",
         ]
         assert tree() == {"gemm.py": b"mine = 1\n"}
 
@@ -558,7 +558,7 @@ class TestUsage:
             5,
             [
                 "error: cannot write to generated/tests: permission denied",
-                "  hint: check the permissions, or give another directory with --out",
+                "  hint: check the permissions, or choose another directory",
                 "1 module not written.",
             ],
         )

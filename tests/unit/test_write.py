@@ -201,7 +201,7 @@ class TestOwnership:
             f"{out}/tests/test_gemm.py was edited since kgen wrote it\n"
             "  hint: edit the spec instead, or overwrite with --force\n"
             f"{out}/gemm.py was not written by kgen\n"
-            "  hint: give another --out, or overwrite with --force"
+            "  hint: choose another directory, or overwrite with --force"
         )
 
     def test_force_overwrites(self, out):
@@ -242,7 +242,7 @@ FULL = (
 )
 DENIED = (
     "cannot write {path}: permission denied\n"
-    "  hint: check the permissions, or give another directory with --out"
+    "  hint: check the permissions, or choose another directory"
 )
 
 
@@ -334,7 +334,7 @@ class TestFailures:
             (
                 errno.EROFS,
                 "cannot write {path}: read-only file system\n"
-                "  hint: give another directory with --out",
+                "  hint: choose another directory",
             ),
             (errno.ENAMETOOLONG, "cannot write {path}: file name too long"),
         ],

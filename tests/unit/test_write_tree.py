@@ -111,7 +111,7 @@ class TestWritable:
             tree.check_writable(tmp_path)
         assert str(caught.value) == (
             f"cannot write to {tmp_path}: permission denied\n"
-            "  hint: check the permissions, or give another directory with --out"
+            "  hint: check the permissions, or choose another directory"
         )
 
     def test_a_read_only_file_system(self, tmp_path, monkeypatch):
@@ -121,5 +121,5 @@ class TestWritable:
             tree.check_writable(tmp_path)
         assert str(caught.value) == (
             f"cannot write to {tmp_path}: read-only file system\n"
-            "  hint: give another directory with --out"
+            "  hint: choose another directory"
         )
