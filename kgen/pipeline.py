@@ -34,6 +34,7 @@ class Options:
 
     Attributes:
       out: Directory for the modules; their tests belong in `tests` below it.
+      templates: Directories whose templates come before the shipped ones.
       verify: Whether a module must be verified before it is written.
       jobs: Specs that are worked on at once.
       force: Whether to overwrite files that are not kgen's or were edited.
@@ -45,6 +46,7 @@ class Options:
     """
 
     out: Path
+    templates: tuple[Path, ...] = ()
     verify: bool = True
     jobs: int = 1
     force: bool = False
@@ -133,7 +135,8 @@ def make_text(plan: "Plan", options: Options) -> tuple[str, "Verdict | None"]:
     """
     from kgen.emit.render import render
 
-    module = place(render(plan, verified=options.verify), options.placement)
+    module = render(plan, templates=options.templates, verified=options.verify)
+    module = place(module, options.placement)
     job = _verify(_Job(plan, module, Outcome(name=plan.name)), options)
     if job.outcome.error is not None:
         raise job.outcome.error
@@ -141,10 +144,10 @@ def make_text(plan: "Plan", options: Options) -> tuple[str, "Verdict | None"]:
 
 
 def render_all(
-    plans: "Sequence[Plan]", jobs: int, track: Track
+    plans: "Sequence[Plan]", jobs: int, track: Track, templates: tuple[Path, ...] = ()
 ) -> "Generator[tuple[Plan, Module | KgenError]]":
     """Yields every plan with its module, or with why there is none."""
-    options = Options(out=Path(), jobs=jobs)
+    options = Options(out=Path(), templates=templates, jobs=jobs)
     yield from zip(plans, _render_all(plans, options, track), strict=True)
 
 
@@ -202,6 +205,7 @@ def _render_all(
     return in_processes(
         functools.partial(
             _render,
+            templates=options.templates,
             placement=options.placement,
             verified=options.verify,
             prove=prove,
@@ -214,12 +218,18 @@ def _render_all(
 
 
 def _render(
-    plan: "Plan", *, placement: Placement, verified: bool, prove: bool
+    plan: "Plan",
+    *,
+    templates: tuple[Path, ...],
+    placement: Placement,
+    verified: bool,
+    prove: bool,
 ) -> "Module | KgenError":
     from kgen.emit.render import render
 
     try:
-        return place(render(plan, verified=verified, prove=prove), placement)
+        module = render(plan, templates=templates, verified=verified, prove=prove)
+        return place(module, placement)
     except KgenError as error:
         return error
 

@@ -44,12 +44,14 @@ class Asked:
       shapes: Texts of `--shape`; without any, the spec's or module's own sizes.
       dtype: Elements of A and B where a function is asked as a matmul.
       reference: Name of the function that computes what is right, if it is told.
+      templates: Directories whose templates come before the shipped ones.
       jobs: Specs that are rendered at once.
     """
 
     shapes: tuple[str, ...] = ()
     dtype: str = "float16"
     reference: str | None = None
+    templates: tuple[Path, ...] = ()
     jobs: int = 1
 
 
@@ -110,7 +112,7 @@ def _of_specs(specs: Sequence[Path], asked: Asked, track: Track) -> Iterator[Tar
 
     _refuse_reference(asked)
     plans = pipeline.plan_all(specs)
-    for plan, module in pipeline.render_all(plans, asked.jobs, track):
+    for plan, module in pipeline.render_all(plans, asked.jobs, track, asked.templates):
         label = f"{plan.spec_path} ({plan.name})"
         if not isinstance(module, Module):
             yield Target(label=label, error=module)

@@ -35,6 +35,25 @@ def specs_of(
     return here_or_shipped(tuple(given) or (DEFAULT_SPECS,))
 
 
+def templates_of(project: "Project | None", given: Sequence[Path]) -> tuple[Path, ...]:
+    """Returns the directories of templates that come before the shipped ones.
+
+    Args:
+      project: The project of the current directory.
+      given: What the command line names.
+
+    Raises:
+      UsageError: one is no directory of templates, or has a template that is probably
+        misspelt.
+    """
+    named = tuple(given) or (() if project is None else project.templates)
+    if named:
+        from kgen.emit.overrides import check_directories
+
+        check_directories(named)
+    return named
+
+
 def out_of(project: "Project | None", given: Path | None) -> Path:
     """Returns the directory for modules."""
     return given or (DEFAULT_OUT if project is None else project.out)

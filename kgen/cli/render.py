@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from kgen.cli import EXIT_CODES
-from kgen.cli._options import check_finite
-from kgen.cli._project import out_of, project_here, refuse_vendored, specs_of
+from kgen.cli._options import check_finite, templates_option
+from kgen.cli._project import (
+    out_of,
+    project_here,
+    refuse_vendored,
+    specs_of,
+    templates_of,
+)
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -42,6 +48,7 @@ def _directories(
     is_flag=True,
     help="Write nothing; list the files that differ from what the specs yield.",
 )
+@templates_option
 @click.option("--diff", is_flag=True, help="Write nothing; print what would change.")
 @click.option("--stdout", is_flag=True, help="Print the module; write nothing.")
 @click.option(
@@ -76,6 +83,7 @@ def command(
     *,
     specs: tuple[Path, ...],
     out: Path | None,
+    templates: tuple[Path, ...],
     check: bool,
     diff: bool,
     stdout: bool,
@@ -111,6 +119,7 @@ def command(
         refuse_vendored(out)
     options = Options(
         out=out,
+        templates=templates_of(project, templates),
         verify=not no_verify,
         jobs=jobs or len(os.sched_getaffinity(0)),
         force=force,

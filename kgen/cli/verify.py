@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from kgen.cli import EXIT_CODES
-from kgen.cli._options import check_finite
+from kgen.cli._options import check_finite, templates_option
+from kgen.cli._project import project_here, specs_of, templates_of
 
 if TYPE_CHECKING:
+    from kgen.project import Project
     from kgen.report import Report
     from kgen.targets import Target
     from kgen.verdicts import Result
@@ -57,6 +59,7 @@ TIMEOUT = 120.0
     show_default=True,
     help="Text to read, JSON, or JUnit XML for CI.",
 )
+@templates_option
 @click.option(
     "-j",
     "--jobs",
@@ -85,6 +88,7 @@ def command(
     shapes: tuple[str, ...],
     dtype: str,
     reference: str | None,
+    templates: tuple[Path, ...],
     output_format: str,
     jobs: int | None,
     timeout: float,
@@ -111,8 +115,15 @@ def command(
     from kgen.targets import Asked, find_targets
     from kgen.workers import in_threads
 
+    project = project_here()
     jobs = jobs or len(os.sched_getaffinity(0))
-    asked = Asked(shapes=shapes, dtype=dtype, reference=reference, jobs=jobs)
+    asked = Asked(
+        shapes=shapes,
+        dtype=dtype,
+        reference=reference,
+        templates=templates_of(project, templates),
+        jobs=jobs,
+    )
     run = functools.partial(
         _verify,
         levels=LEVELS[: LEVELS.index(level) + 1],
@@ -121,7 +132,7 @@ def command(
     )
     results = []
     with Report(quiet=quiet) as report:
-        names = _names(targets, report)
+        names = _names(project, targets, report)
         found = list(find_targets(names, asked, report.track))
         done = in_threads(run, found, jobs=jobs, track=report.track, doing="verifying")
         with closing(done):
@@ -149,11 +160,10 @@ def _verify(
     return Result(label=target.label, verdict=verdict)
 
 
-def _names(targets: tuple[str, ...], report: "Report") -> list[str]:
+def _names(
+    project: "Project | None", targets: tuple[str, ...], report: "Report"
+) -> list[str]:
     """Returns what is to be verified; specs that are missing here may be shipped."""
-    from kgen.cli._project import project_here, specs_of
-
-    project = project_here()
     names: list[str] = []
     for given in [[Path(target)] for target in targets] or [[]]:
         places, notes = specs_of(project, given)

@@ -58,12 +58,9 @@ def _parse(text: str) -> ast.Module:
         return ast.parse(text)
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
-        shown = text.splitlines()[line - 1 : line]
         reason = getattr(error, "msg", str(error))
-        raise OutputError(
-            line,
-            f"yields invalid Python: {reason}: {''.join(shown).strip()}",
-        ) from None
+        shown = "".join(text.splitlines()[line - 1 : line]).strip()
+        raise OutputError(line, f"yields invalid Python: {reason}: {shown}") from None
 
 
 def _statements(module: ast.Module) -> Iterator[tuple[int, str]]:

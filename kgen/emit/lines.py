@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # Of a private area: text of a spec is escaped before a template places it.
 _BEGIN, _END = "\ue0f0", "\ue0f1"
-_MARK = re.compile(f"{_BEGIN}([^{_END}]*):([0-9]+){_END}")
+_MARK = re.compile(f"{_BEGIN}([0-9a-fA-F]*):([0-9]+){_END}")
 
 
 class Lines:
@@ -35,7 +35,8 @@ class Lines:
             pieces.append(piece)
             length, at = length + len(piece), match.end()
             self._starts.append(length)
-            self._places.append((match[1], int(match[2])))
+            name = bytes.fromhex(match[1]).decode()
+            self._places.append((name, int(match[2])))
         self.text = "".join((*pieces, marked[at:]))
 
     def place(self, line: int) -> tuple[str, int] | None:
@@ -80,4 +81,5 @@ def _marked(nodes: Any, name: str, children: Iterable[Any]) -> Iterator[Any]:
 
 
 def _mark(name: str, line: int) -> str:
-    return f"{_BEGIN}{name}:{line}{_END}"
+    # In hex, which a filter such as `upper` leaves readable.
+    return f"{_BEGIN}{name.encode().hex()}:{line}{_END}"

@@ -60,7 +60,9 @@ def render(
     Raises:
       TemplateError: a template is wrong.
     """
-    environment = _environment(templates, templates_dir())
+    # What is kept by its name must not depend on the current directory.
+    directories = tuple(directory.absolute() for directory in templates)
+    environment = _environment(directories, templates_dir())
     module_name, test_name = f"{plan.op}.py.jinja", f"test_{plan.op}.py.jinja"
     digest = environment.digest(module_name, test_name)
     values = {

@@ -1,6 +1,5 @@
 """The Jinja environment of the templates."""
 
-import contextlib
 import functools
 import hashlib
 import traceback
@@ -33,7 +32,9 @@ class Templates:
         """
         import jinja2
 
+        self._prefixes = dict(shipped)
         self._shipped = tuple(shipped.values())
+        self._directories = (*directories, *self._shipped)
         loaders = {
             prefix: jinja2.FileSystemLoader(directory)
             for prefix, directory in shipped.items()
@@ -41,7 +42,7 @@ class Templates:
         self._loader = jinja2.ChoiceLoader(
             [
                 jinja2.PrefixLoader(loaders),
-                jinja2.FileSystemLoader([*directories, *self._shipped]),
+                jinja2.FileSystemLoader(self._directories),
             ]
         )
         self._env = self._environment()
@@ -89,18 +90,22 @@ class Templates:
     def place(self, name: str, line: int | None = None) -> str:
         """Returns how messages call a template, or a line of it.
 
-        A shipped one by its name, any other by its file.
+        A shipped one by its name, any other by its file as seen from here.
         """
-        import jinja2
+        return self._place_of_file(str(self._file(name) or name), line)
 
-        file = None
-        with contextlib.suppress(jinja2.TemplateNotFound):
-            _, file, _ = self._loader.get_source(self._env, name)
-        return self._place_of_file(file or name, line)
+    def _file(self, name: str) -> Path | None:
+        """Returns the file of a template; None if it is missing."""
+        prefix, _, rest = name.partition("/")
+        if prefix in self._prefixes:
+            files = [self._prefixes[prefix] / rest]
+        else:
+            files = [directory / name for directory in self._directories]
+        return next((file for file in files if file.is_file()), None)
 
     def _place_of_file(self, file: str, line: int | None) -> str:
         path = Path(file)
-        for directory in self._shipped:
+        for directory in (*self._shipped, Path.cwd()):
             if path.is_relative_to(directory):
                 path = path.relative_to(directory)
         return f"template {path}" + ("" if line is None else f", line {line}")
@@ -131,13 +136,13 @@ class Templates:
                     f"{self.place(name, node.lineno)}: the name of a template must be "
                     "written out here: the digest in the module covers what is used"
                 )
+            optional = getattr(node, "ignore_missing", False) or len(written) > 1
             for other in written:
-                if getattr(node, "ignore_missing", False) and not self._has(other):
-                    continue
-                self._collect(other, sources)
-
-    def _has(self, name: str) -> bool:
-        return name in self._loader.list_templates()
+                if self._file(other) is not None:
+                    self._collect(other, sources)
+                elif not optional:
+                    place = self.place(name, node.lineno)
+                    raise TemplateError(f"{place}: template {other} is missing")
 
 
 class _Told:
@@ -163,10 +168,7 @@ class _Told:
                 at = place(error.name or self._name, error.lineno)
                 return f"{at}: {error.message}"
             case jinja2.TemplateNotFound():
-                user = self._innermost(error)
-                missing = error.name or self._name
-                by = "" if user is None else f"; {user} asks for it"
-                return f"template {missing} is missing{by}"
+                return f"template {error.message or self._name} is missing"
             case jinja2.UndefinedError():
                 what = str(error.message)
             case RecursionError():
