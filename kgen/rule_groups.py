@@ -13,6 +13,7 @@ GROUPS = {
     "KG5": "Pipelines",
     "KG6": "Schedules, entry points and bodies",
     "KG7": "Blackwell: tcgen05 and tensor memory",
+    "KG8": "Standalone tests",
 }
 
 

@@ -1,14 +1,13 @@
 """What the matmul templates place: words, literals and named booleans of a plan."""
 
 from kgen.arch import ARCHS
-from kgen.emit.literals import docstring_text, tuples
+from kgen.emit import matmul_test
+from kgen.emit.literals import docstring_text
 from kgen.plan.model import Layout, MatmulPlan
 
 JAX_RANGE = ">= 0.11.2, < 0.13"
 JAX_OLDEST = (0, 11, 2)
 JAX_FIRST = "0.11.2 or newer"
-# Bits of the significand behind the point, for the tolerance of the standalone test.
-SIGNIFICAND = {"float16": 10, "bfloat16": 7, "float32": 23}
 NUMBERS = {1: "One", 2: "Two", 3: "Three", 4: "Four"}
 
 
@@ -49,7 +48,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         **_schedule(plan),
         **_pipeline(plan),
         **_layouts(plan),
-        **_test(plan),
+        **matmul_test.view(plan),
     }
 
 
@@ -266,73 +265,3 @@ def _transforms(layout: Layout) -> str:
         f"(plgpu.TilingTransform({layout.tiling}), "
         f"plgpu.SwizzleTransform({layout.swizzle}))"
     )
-
-
-def _test(plan: MatmulPlan) -> dict[str, object]:
-    transposed = plan.layout == "nt"
-    m, n, k = plan.tile_m, plan.tile_n, plan.tile_k
-    other = "bfloat16" if plan.operand_dtype != "bfloat16" else "float16"
-    cases = [(case.m, case.n, case.k) for case in plan.cases[:4]]
-    reason, tolerance = _tolerance(plan)
-    return {
-        "imports": _imports(plan),
-        "shapes": tuples(tuple(cases)),
-        "gpu_shapes": tuples(plan.gpu_shapes),
-        "b_words": "B as [n, k]" if transposed else "B as [k, n]",
-        "b_shape_literal": "(n, k)" if transposed else "(k, n)",
-        "transposed": ".T" if transposed else "",
-        "tolerance_reason": reason,
-        "tolerance": tolerance,
-        "refusals": _refusals(plan),
-        "other_dtype": other,
-        "one_tile_a": repr((m, k)),
-        "one_tile_b": repr((n, k) if transposed else (k, n)),
-    }
-
-
-def _imports(plan: MatmulPlan) -> str:
-    """Returns the test's plain imports, sorted as linters want them."""
-    modules = {
-        plan.name: f"import {plan.name} as module",
-        "jax": "import jax",
-        "jax.numpy": "import jax.numpy as jnp",
-        "numpy": "import numpy as np",
-        "pytest": "import pytest",
-    }
-    return "\n".join(modules[name] for name in sorted(modules, key=str.lower))
-
-
-def _tolerance(plan: MatmulPlan) -> tuple[str, str]:
-    """Returns a reason and an expression in `expected`, `size` and `k`."""
-    rounding = f"2.0**-{SIGNIFICAND[plan.out_dtype] + 1} * np.abs(expected)"
-    if plan.operand_dtype == "float32":
-        # Each factor loses up to 2**-10 of itself, and so a product twice that.
-        return (
-            f"Rounding the factors to tf32 and the result to {plan.out_dtype}.",
-            f"{rounding} + 2.0**-9 * size",
-        )
-    return (
-        f"Rounding the result to {plan.out_dtype}, and k float32 additions before that.",
-        f"{rounding} + 2.0**-23 * np.sqrt(k) * size",
-    )
-
-
-def _refusals(plan: MatmulPlan) -> list[tuple[str, str, str]]:
-    """Returns shapes of A and B that a module refuses, and the message, as source."""
-    m, n, k = plan.tile_m, plan.tile_n, plan.tile_k
-
-    def b(columns: int, depth: int) -> tuple[int, int]:
-        return (columns, depth) if plan.layout == "nt" else (depth, columns)
-
-    rows: list[tuple[tuple[int, ...], tuple[int, ...], str]] = [
-        ((m,), b(n, k), "a must have 2 dimensions"),
-        ((m, k), b(n, 2 * k), f"a and b must agree in k, got {k} and {2 * k}"),
-        ((m - 8, k), b(n, k), f"m must be a positive multiple of {m}, got {m - 8}"),
-        ((m, k), b(0, k), f"n must be a positive multiple of {n}, got 0"),
-        (
-            (m, k // 2),
-            b(n, k // 2),
-            f"k must be a positive multiple of {k}, got {k // 2}",
-        ),
-    ]
-    return [(repr(a), repr(b), repr(message)) for a, b, message in rows]

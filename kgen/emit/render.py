@@ -26,13 +26,15 @@ class Module:
       name: Name of the module.
       source: Text of the module.
       test_source: Text of its standalone test.
-      template_digest: Digest of the templates that both were made from.
+      template_digest: Digest of the templates that the module was made from.
+      test_template_digest: Digest of those of the test.
     """
 
     name: str
     source: str
     test_source: str
     template_digest: str
+    test_template_digest: str
 
 
 @functools.cache
@@ -64,7 +66,7 @@ def render(
     directories = tuple(directory.absolute() for directory in templates)
     environment = _environment(directories, templates_dir())
     module_name, test_name = f"{plan.op}.py.jinja", f"test_{plan.op}.py.jinja"
-    digest = environment.digest(module_name, test_name)
+    digest, test_digest = map(environment.digest, (module_name, test_name))
     values = {
         **VIEWS[plan.op](plan),
         "kgen_version": __version__,
@@ -75,16 +77,23 @@ def render(
         "text_digest": provenance.NO_DIGEST,
         "verified": provenance.levels_text(plan.allow) if verified else "unverified",
     }
+    # What changes the test alone leaves the module, and its verification, as they are.
+    of_test = {
+        "spec_digest": plan.test_digest[:DIGEST_LENGTH],
+        "template_digest": test_digest,
+    }
+    test_values = {**values, **of_test}
     module_text = _checked(
         environment, module_name, values, plan.doc, CONSTANTS[plan.op](plan)
     )
-    test_text = _checked(environment, test_name, values, "", {})
-    finish = functools.partial(_finish, environment, values=values, prove=prove)
+    test_text = _checked(environment, test_name, test_values, "", {})
+    finish = functools.partial(_finish, environment, prove=prove)
     return Module(
         name=plan.name,
-        source=finish(module_name, module_text),
-        test_source=finish(test_name, test_text),
+        source=finish(module_name, module_text, values=values),
+        test_source=finish(test_name, test_text, values=test_values),
         template_digest=digest,
+        test_template_digest=test_digest,
     )
 
 

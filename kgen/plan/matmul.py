@@ -7,7 +7,7 @@ from kgen import cases
 from kgen.arch import ARCHS, Arch
 from kgen.plan.candidate import Candidate, share
 from kgen.plan.dtypes import ITEMSIZE
-from kgen.plan.model import Case, Layout, MatmulPlan
+from kgen.plan.model import Case, Layout, MatmulPlan, StandaloneTest
 from kgen.spec.model import Spec, Transform, Transforms
 from kgen.spec.source import SourcedSpec
 
@@ -68,6 +68,7 @@ def finish(candidate: Candidate) -> MatmulPlan:
         doc=spec.kernel.doc,
         spec_path=candidate.source.place,
         spec_digest=candidate.source.digest,
+        test_digest=candidate.source.test_digest,
         arch=candidate.arch.name,
         schedule=candidate.schedule,
         layout=candidate.layout,
@@ -92,6 +93,13 @@ def finish(candidate: Candidate) -> MatmulPlan:
         registers=candidate.registers,
         cases=_cases(candidate),
         gpu_shapes=_gpu_shapes(candidate),
+        test=StandaloneTest(
+            inputs=spec.test.inputs,
+            exact=spec.test.exact,
+            rtol=spec.test.rtol,
+            atol=spec.test.atol,
+            gpu_marker=spec.test.gpu_marker,
+        ),
         allow=spec.verify.allow,
     )
 

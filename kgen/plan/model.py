@@ -94,6 +94,25 @@ class Case:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class StandaloneTest:
+    """How deep the standalone test goes.
+
+    Attributes:
+      inputs: Kinds of inputs: `integers`, `normal`.
+      exact: Whether the product of integers must be right bit for bit.
+      rtol: Allowed relative error; None for the rounding of the output's dtype.
+      atol: Error allowed beside that; None for a derived one.
+      gpu_marker: A pytest marker for the tests that need a GPU, or None.
+    """
+
+    inputs: tuple[str, ...] = ("integers", "normal")
+    exact: bool = True
+    rtol: float | None = None
+    atol: float | None = None
+    gpu_marker: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class MatmulPlan:
     """What kgen decided for `op = "matmul"`.
 
@@ -101,7 +120,8 @@ class MatmulPlan:
       name: Name of the module.
       doc: The user's text for the module's docstring; may be empty.
       spec_path: The spec file, as its project names it.
-      spec_digest: Digest of what the spec says.
+      spec_digest: Digest of what the spec says about the module.
+      test_digest: Digest of all that it says, for the standalone test.
       arch: Target such as `sm_90a`.
       schedule: `pipelined`, `warp_specialized` or `pallas_call`.
       layout: `nn` or `nt`.
@@ -126,6 +146,7 @@ class MatmulPlan:
       registers: Registers per thread.
       cases: Sizes at which the module is verified.
       gpu_shapes: Further sizes (m, n, k) for the standalone test on a GPU.
+      test: How deep the standalone test goes.
       allow: Codes of the legality rules that it is allowed to break.
     """
 
@@ -133,6 +154,7 @@ class MatmulPlan:
     doc: str
     spec_path: str
     spec_digest: str
+    test_digest: str
     arch: str
     schedule: str
     layout: str
@@ -157,6 +179,7 @@ class MatmulPlan:
     registers: Registers
     cases: tuple[Case, ...]
     gpu_shapes: tuple[tuple[int, int, int], ...]
+    test: StandaloneTest = StandaloneTest()
     allow: tuple[str, ...] = ()
 
     @property

@@ -12,7 +12,7 @@ from kgen.spec.document import document_of, reason_of, shown, text_of
 from kgen.spec.keys import NAME, Finding
 from kgen.spec.locate import KeyPath, locate
 from kgen.spec.matrix import Variant
-from kgen.spec.model import Spec
+from kgen.spec.model import Spec, Test
 from kgen.spec.source import SourcedSpec
 from kgen.spec.validate import validate
 
@@ -169,9 +169,15 @@ def _sourced(
         spec=spec,
         path=name,
         lines={".".join(map(str, path)): line for path, line in places.items()},
-        digest=_digest(spec),
+        digest=_digest(_without_depth_of_test(spec)),
+        test_digest=_digest(spec),
         variant=variant.label if variant.settings else "",
     )
+
+
+def _without_depth_of_test(spec: Spec) -> Spec:
+    """Returns a spec without what changes its standalone test and nothing else."""
+    return spec.model_copy(update={"test": Test(shapes=spec.test.shapes)})
 
 
 def _digest(spec: Spec) -> str:

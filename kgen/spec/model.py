@@ -146,11 +146,43 @@ Extent = Annotated[int, Field(ge=1, le=2**32)]
 Shape = Annotated[tuple[Extent, ...], Field(min_length=3, max_length=3)]
 
 
+Inputs = Literal["integers", "normal"]
+Marker = Annotated[
+    str,
+    Field(
+        max_length=50,
+        pattern="^[A-Za-z][A-Za-z0-9_]*$",
+        json_schema_extra={"examples": ["gpu"]},
+    ),
+]
+
+
 class Test(Table):
-    """What the module is tested with, beside kgen's own shapes."""
+    """How deep the standalone test goes. Only `shapes` is also part of the
+    verification, and so of the module's own digest."""
 
     shapes: Annotated[tuple[Shape, ...], Field(max_length=32)] = ()
     """Further sizes (m, n, k): lowered on a CPU, run by the standalone test on a GPU."""
+    inputs: Annotated[tuple[Inputs, ...], Field(min_length=1, max_length=2)] = (
+        "integers",
+        "normal",
+    )
+    """What A and B hold; their dtypes are those of `[dtypes]`. Small `integers` show
+    every wrong, missing or doubled element; `normal` values show rounding in the wrong
+    place. `shapes` are run with `normal` values if those are named."""
+    exact: bool = True
+    """Whether the product of integers must be right bit for bit; otherwise it must be
+    within the tolerance."""
+    rtol: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None = None
+    """Allowed error relative to an element of the product; the rounding of the output's
+    dtype, if left out."""
+    atol: Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)] | None = None
+    """Error allowed beside that; derived from the length of the sums and the size of
+    their terms, if left out."""
+    gpu_marker: Marker | None = None
+    """A pytest marker on the tests that need a GPU, so that `-m` selects them."""
+    gradients: bool = False
+    """Whether gradients are tested; a matmul has none, and refuses it."""
 
 
 Code = Annotated[str, Field(max_length=5, json_schema_extra={"examples": ["KG402"]})]

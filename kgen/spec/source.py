@@ -35,13 +35,16 @@ class SourcedSpec:
       lines: Line of every key, by its dotted name such as `tile.m`. For a key that a
         `[matrix]` sets, the line of the matrix entry.
       variant: The matrix values of this variant, such as `tile.n = 96`; else empty.
-      digest: Hex digest of what the spec says, free of comments and layout.
+      digest: Hex digest of what the spec says about the module, free of comments and
+        layout.
+      test_digest: The same of all that it says, for the standalone test.
     """
 
     spec: Spec
     path: str
     lines: dict[str, int]
     digest: str
+    test_digest: str
     variant: str = ""
 
     @property

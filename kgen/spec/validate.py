@@ -4,6 +4,7 @@ pydantic decides what is valid. How a refusal is told is decided here, from the 
 and the schema of its key: pydantic's own words speak of Python.
 """
 
+import math
 from typing import Any
 
 import pydantic
@@ -127,8 +128,9 @@ def _bad_value(path: KeyPath, node: Node, value: Any, error: str) -> str:
     if error in ("too_short", "too_long"):
         plural = "" if len(value) == 1 else "s"
         return f"{show_pair(path, value)} has {len(value)} element{plural}"
-    ranged = any("minimum" in option for option in node.get("anyOf", [node]))
-    if isinstance(value, int) and ranged:
+    ranged = any("maximum" in option for option in node.get("anyOf", [node]))
+    is_nan = isinstance(value, float) and math.isnan(value)
+    if isinstance(value, int | float) and ranged and not is_nan:
         return f"{show_pair(path, value)} is out of range"
     return f"{show_pair(path, value)} is not allowed"
 

@@ -98,6 +98,8 @@ def types(node: dict[str, Any]) -> list[str]:
     """Returns the types that a JSON Schema node accepts, each with its article."""
     if "anyOf" in node:
         return list(dict.fromkeys(t for option in node["anyOf"] for t in types(option)))
+    if node["type"] == "number":
+        return ["an integer", "a float"]
     return [_TYPES[node["type"]]]
 
 
@@ -117,6 +119,9 @@ def _alternatives(node: dict[str, Any]) -> list[str]:
             return ["true", "false"]
         case "integer":
             text = f"an integer from {node['minimum']} to {node['maximum']}"
+        case "number":
+            low, high = node["exclusiveMinimum"], node["maximum"]
+            text = f"a number above {low:g} and at most {high:.7g}"
         case "string" if "examples" in node:
             text = f"a string such as {show(node['examples'][0])}"
         case "string":
@@ -132,7 +137,9 @@ def _length(node: dict[str, Any]) -> str:
     least, most = node.get("minItems", 0), node.get("maxItems")
     if most is None:
         return " of elements"
-    return f" of {most} elements" if least == most else f" of at most {most} elements"
+    if least == most:
+        return f" of {most} elements"
+    return f" of {f'{least} to' if least else 'at most'} {most} elements"
 
 
 def accepts(node: dict[str, Any], value: object) -> bool:

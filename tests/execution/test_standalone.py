@@ -37,7 +37,7 @@ def test_they_pass(alone):
     done = run_tests(alone)
     assert done.returncode == 0, done.stdout
     # The two sizes for a GPU are skipped here, with a reason.
-    assert "11 passed, 2 skipped" in done.stdout
+    assert "12 passed, 2 skipped" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,30 @@ something else refuses. Every rule is told for every candidate, not just the fir
 from typing import TYPE_CHECKING
 
 from kgen.errors import Problem
-from kgen.plan.legality import budgets, layouts, pipelines, schedules, tma, wgmma
+from kgen.plan.legality import (
+    budgets,
+    layouts,
+    pipelines,
+    schedules,
+    tests,
+    tma,
+    wgmma,
+)
 from kgen.plan.legality.base import CHECKS
 
 if TYPE_CHECKING:
     from kgen.plan.candidate import Candidate
 
-__all__ = ["budgets", "check", "layouts", "pipelines", "schedules", "tma", "wgmma"]
+__all__ = [
+    "budgets",
+    "check",
+    "layouts",
+    "pipelines",
+    "schedules",
+    "tests",
+    "tma",
+    "wgmma",
+]
 
 
 def check(candidate: "Candidate") -> tuple[Problem, ...]:

@@ -1,0 +1,105 @@
+"""What the template of a matmul's standalone test places."""
+
+import textwrap
+
+from kgen.emit.literals import LINE_LENGTH, tuples
+from kgen.plan.dtypes import PRECISION
+from kgen.plan.model import MatmulPlan
+
+COMMENT_WIDTH = LINE_LENGTH - len("    # ")
+
+
+def view(plan: MatmulPlan) -> dict[str, object]:
+    """Returns the values of the template `test_matmul`."""
+    transposed = plan.layout == "nt"
+    m, n, k = plan.tile_m, plan.tile_n, plan.tile_k
+    other = "bfloat16" if plan.operand_dtype != "bfloat16" else "float16"
+    cases = [(case.m, case.n, case.k) for case in plan.cases[:4]]
+    reason, tolerance = _tolerance(plan)
+    return {
+        "imports": _imports(plan),
+        "shapes": tuples(tuple(cases)),
+        "gpu_shapes": tuples(plan.gpu_shapes),
+        "b_words": "B as [n, k]" if transposed else "B as [k, n]",
+        "b_shape_literal": "(n, k)" if transposed else "(k, n)",
+        "transposed": ".T" if transposed else "",
+        "b_tail": "b[:, -module.TILE_K :]" if transposed else "b[-module.TILE_K :]",
+        "tolerance_reason": "\n    # ".join(textwrap.wrap(reason, COMMENT_WIDTH)),
+        "tolerance": tolerance,
+        **_depth(plan),
+        "refusals": _refusals(plan),
+        "other_dtype": other,
+        "one_tile_a": repr((m, k)),
+        "one_tile_b": repr((n, k) if transposed else (k, n)),
+    }
+
+
+def _depth(plan: MatmulPlan) -> dict[str, object]:
+    """Returns what is compared, and how."""
+    test = plan.test
+    integers, normal = "integers" in test.inputs, "normal" in test.inputs
+    on_integers = "exact" if test.exact else "close"
+    return {
+        "tests_integers": integers,
+        "tests_normal": normal,
+        "on_integers": on_integers,
+        "compares_closely": normal or not test.exact,
+        "gpu_inputs": "normal" if normal else "integers",
+        "on_gpu": "close" if normal else on_integers,
+        "has_gpu_marker": test.gpu_marker is not None,
+        "gpu_marker": test.gpu_marker,
+    }
+
+
+def _imports(plan: MatmulPlan) -> str:
+    """Returns the test's plain imports, sorted as linters want them."""
+    modules = {
+        plan.name: f"import {plan.name} as module",
+        "jax": "import jax",
+        "jax.numpy": "import jax.numpy as jnp",
+        "numpy": "import numpy as np",
+        "pytest": "import pytest",
+    }
+    return "\n".join(modules[name] for name in sorted(modules, key=str.lower))
+
+
+def _tolerance(plan: MatmulPlan) -> tuple[str, str]:
+    """Returns a reason and an expression in `expected`, `size` and `k`."""
+    rtol, atol = plan.test.rtol, plan.test.atol
+    relative = f"2.0**-{PRECISION[plan.out_dtype]}"
+    relative_reason = f"Rounding the result to {plan.out_dtype}"
+    other, other_reason = (
+        "2.0**-23 * np.sqrt(k) * size",
+        "k float32 additions before that",
+    )
+    if plan.operand_dtype == "float32":
+        # Each factor loses up to 2**-10 of itself, and so a product twice that.
+        other, other_reason = "2.0**-9 * size", "the factors to tf32 before that"
+    if rtol is not None:
+        relative = repr(rtol)
+        relative_reason = f"rtol = {rtol!r} by the spec"
+    if atol is not None:
+        other, other_reason = repr(atol), f"atol = {atol!r} by the spec"
+    reason = f"{relative_reason}, and {other_reason}."
+    return reason, f"{relative} * np.abs(expected) + {other}"
+
+
+def _refusals(plan: MatmulPlan) -> list[tuple[str, str, str]]:
+    """Returns shapes of A and B that a module refuses, and the message, as source."""
+    m, n, k = plan.tile_m, plan.tile_n, plan.tile_k
+
+    def b(columns: int, depth: int) -> tuple[int, int]:
+        return (columns, depth) if plan.layout == "nt" else (depth, columns)
+
+    rows: list[tuple[tuple[int, ...], tuple[int, ...], str]] = [
+        ((m,), b(n, k), "a must have 2 dimensions"),
+        ((m, k), b(n, 2 * k), f"a and b must agree in k, got {k} and {2 * k}"),
+        ((m - 8, k), b(n, k), f"m must be a positive multiple of {m}, got {m - 8}"),
+        ((m, k), b(0, k), f"n must be a positive multiple of {n}, got 0"),
+        (
+            (m, k // 2),
+            b(n, k // 2),
+            f"k must be a positive multiple of {k}, got {k // 2}",
+        ),
+    ]
+    return [(repr(a), repr(b), repr(message)) for a, b, message in rows]
