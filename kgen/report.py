@@ -37,7 +37,6 @@ _MADE = (
     "not written",
     "edited",
     "foreign",
-    "orphaned",
     "removed",
 )
 _COMPARED = (

@@ -65,7 +65,8 @@ def compare(
     if place.lock is None:
         yield Finding(state="missing", path=place.lock_path)
     elif same and all(finding.state == UNCHANGED for finding in found):
-        yield from _lock(place, [f.entry for f in found if f.entry is not None])
+        good = [f.entry for f in found if f.entry is not None]
+        yield from _lock(place, good, vanished(place, sources))
 
 
 def places_of(place: Place, sources: Sources) -> set[Path]:
@@ -112,6 +113,15 @@ def orphaned(
         yield Finding(state=ORPHANED, path=path, remark=remark, entry=entry)
 
 
+def vanished(place: Place, sources: Sources) -> list[str]:
+    """Returns the paths in the lock where there is no file, of specs spoken of."""
+    return [
+        entry.path
+        for entry in place.entries
+        if sources.speak_of(entry.spec) and not (place.path / entry.path).exists()
+    ]
+
+
 def finding_of(place: Place, target: Target, entry: Entry) -> Finding:
     """Returns how a file compares, in words."""
     state, remark, changed = str(target.state), None, ""
@@ -120,8 +130,9 @@ def finding_of(place: Place, target: Target, entry: Entry) -> Finding:
         remark = _why_stale(place, target, entry.kind)
     elif target.state is State.EDITED:
         remark = "it was edited since kgen wrote it"
-        if entry.kind is not Kind.SPEC and target.reason is not None:
-            remark += f"; apart from that, {target.reason}"
+        others = provenance.explain_difference(target.old or "", target.output.text)
+        if others is not None:
+            remark += f"; apart from that, {others}"
         changed = edits(target)
     elif target.state is State.FOREIGN:
         remark = "it was not written by kgen"
@@ -176,13 +187,10 @@ def _strays(place: Place, sources: Sources, expected: "set[Path]") -> Iterator[F
         yield Finding(state=ORPHANED, path=orphan.path, remark=remark)
 
 
-def _lock(place: Place, entries: "list[Entry]") -> Iterator[Finding]:
+def _lock(place: Place, good: list[Entry], gone: list[str]) -> Iterator[Finding]:
     """Yields whether the lock says what is there, all files being as they should be."""
     assert place.lock is not None
-    gone = [
-        entry.path for entry in place.entries if not (place.path / entry.path).exists()
-    ]
-    meant = place.locked_with(entries, gone)
+    meant = place.locked_with(good, gone)
     if meant == place.lock:
         yield Finding(state=UNCHANGED, path=place.lock_path)
         return

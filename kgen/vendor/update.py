@@ -22,7 +22,7 @@ from kgen.emit.write import (
 )
 from kgen.report import Report
 from kgen.vendor import lockfile
-from kgen.vendor.compare import Finding, finding_of, orphaned, places_of
+from kgen.vendor.compare import Finding, finding_of, orphaned, places_of, vanished
 from kgen.vendor.lockfile import Entry, Kind
 from kgen.vendor.place import (
     Place,
@@ -80,11 +80,9 @@ def update(
     good += [entry_of_copy(place, copy.output) for copy in copies]
     write([output for output in place.package_files() if not output.path.exists()])
     orphans = tuple(orphaned(place, sources, expected))
-    gone = [
-        finding.path for finding in orphans if _settled(place, finding, prune, report)
-    ]
-    gone += [path for path in _of_lock(place) if not path.exists()]
-    lock = place.locked_with(good, map(place.name_of, gone))
+    removed = [f.path for f in orphans if _settled(place, f, prune, report)]
+    gone = [*map(place.name_of, removed), *vanished(place, sources)]
+    lock = place.locked_with(good, gone)
     text = lockfile.write_text(lock)
     changed = [copy.output for copy in copies if copy.state is not State.UNCHANGED]
     # Together, so that a spec is hardly ever newer than what the lock says of it.
@@ -176,7 +174,3 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
     except OSError as error:
         raise file_error("remove", path, error) from error
-
-
-def _of_lock(place: Place) -> list[Path]:
-    return [place.path / entry.path for entry in place.entries]
