@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kgen.emit.tree import Orphan
-    from kgen.plan.model import Plan
+    from kgen.plan.base import Plan
 
 
 def find_orphans(

@@ -24,7 +24,7 @@ from kgen.workers import Track, in_processes, in_threads
 if TYPE_CHECKING:
     from kgen.emit.render import Module
     from kgen.emit.write import Target
-    from kgen.plan.model import Plan
+    from kgen.plan.base import Plan
     from kgen.verify.request import Request, Verdict
 
 
@@ -153,20 +153,11 @@ def render_all(
 
 def request_of(plan: "Plan", module: "Module") -> "Request":
     """Returns what the verifier is asked about a module."""
-    from kgen.verify.request import Request, RequestCase
+    from kgen import operations
 
-    return Request(
-        name=module.name,
-        source=module.source,
-        function=plan.op,
-        op=plan.op,
-        arch=plan.arch,
-        layout=plan.layout,
-        operand_dtype=plan.operand_dtype,
-        out_dtype=plan.out_dtype,
-        allow=plan.allow,
-        cases=tuple(RequestCase(**dataclasses.asdict(case)) for case in plan.cases),
-    )
+    operation = operations.get(plan.op)
+    request: Request = operations.call(operation, "request", plan, module.source)
+    return request
 
 
 @dataclasses.dataclass(frozen=True)

@@ -28,7 +28,7 @@ from kgen.verify.request import (
 from kgen.workers import Track
 
 if TYPE_CHECKING:
-    from kgen.plan.model import Plan
+    from kgen.plan.base import Plan
 
 ARCH = "sm_90a"
 """What a file is lowered for if it does not say."""
@@ -124,7 +124,11 @@ def _of_specs(specs: Sequence[Path], asked: Asked, track: Track) -> Iterator[Tar
         yield Target(label=label, request=request)
 
 
-def _case_of_plan(plan: "Plan", text: str) -> RequestCase:
+def _case_of_plan(plan: "Plan", text: str) -> RequestCase | OperandCase:
+    from kgen.plan.model import MatmulPlan
+
+    if not isinstance(plan, MatmulPlan):
+        return OperandCase(operands=parse_operands(text))
     m, n, k = _sizes(text, (plan.tile_m, plan.tile_n, plan.tile_k), plan.name)
     # With fewer steps than slots the ring is shorter than planned.
     full = k // plan.tile_k >= plan.max_concurrent_steps

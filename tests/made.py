@@ -9,7 +9,7 @@ from typing import Any
 from kgen.emit.render import render
 from kgen.pipeline import request_of
 from kgen.plan import make_plan
-from kgen.plan.model import Plan
+from kgen.plan.model import MatmulPlan
 from kgen.spec.load import load_file
 from kgen.spec.source import SourcedSpec
 from kgen.verify import lower, simulate
@@ -30,7 +30,7 @@ def load(directory: Path, text: str, name: str = "made_for_a_test_run") -> Sourc
     return spec
 
 
-def plan(directory: Path, text: str, name: str = "made_for_a_test_run") -> Plan:
+def plan(directory: Path, text: str, name: str = "made_for_a_test_run") -> MatmulPlan:
     return make_plan(load(directory, text, name))
 
 
@@ -38,7 +38,7 @@ def plan(directory: Path, text: str, name: str = "made_for_a_test_run") -> Plan:
 class Made:
     """A rendered module that is imported in this process."""
 
-    plan: Plan
+    plan: MatmulPlan
     path: Path
     request: Request
     function: Callable[..., Any]
@@ -61,7 +61,7 @@ class Made:
         simulate.run(self.function, request or self.request, self.path, ignore)
 
 
-def module(directory: Path, plan: Plan) -> Made:
+def module(directory: Path, plan: MatmulPlan) -> Made:
     """Renders a plan and imports the module."""
     rendered = render(plan, verified=False)
     path = directory / f"{plan.name}.py"

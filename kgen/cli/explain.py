@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +10,7 @@ from kgen.cli._output import format_option, print_json, print_tables
 
 if TYPE_CHECKING:
     from kgen.spec.source import SourcedSpec
+    from kgen.tables import Table
 
 
 def _parse_shape(
@@ -51,10 +52,13 @@ def command(
 
     Nothing is rendered, and no GPU is needed.
     """
-    from kgen.explain import default_shape, explain, tables
+    from kgen.explain import default_shape, explain
     from kgen.plan import make_plan
+    from kgen.plan.fields import figures
+    from kgen.plan.model import MatmulPlan
     from kgen.resources import here_or_shipped
     from kgen.spec.load import load_file
+    from kgen.spec.model import Spec
 
     (place,), notes = here_or_shipped([spec])
     for note in notes:
@@ -62,12 +66,27 @@ def command(
     explained = []
     for sourced in _chosen(load_file(place), variant):
         plan = make_plan(sourced)
+        if not (isinstance(plan, MatmulPlan) and isinstance(sourced.spec, Spec)):
+            explained.append({"plan": figures(plan)})
+            continue
         asked = shape or default_shape(plan, sourced.spec.test.shapes)
         explained.append(explain(plan, asked))
     if output_format == "json":
         print_json({"variants": explained})
     else:
-        print_tables([table for figures in explained for table in tables(figures)])
+        print_tables([table for each in explained for table in _tables(each)])
+
+
+def _tables(explained: dict[str, Any]) -> "tuple[Table, ...]":
+    """Returns the tables of a plan; of a plug-in's operation, all that it says."""
+    from kgen.explain import tables
+    from kgen.tables import Table
+
+    plan = explained.get("plan")
+    if plan is None:
+        return tables(explained)
+    rows = tuple((key, str(value)) for key, value in plan.items() if key != "name")
+    return (Table(title=plan["name"], columns=("", ""), rows=rows),)
 
 
 def _chosen(

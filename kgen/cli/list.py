@@ -1,5 +1,6 @@
 """`kgen list`: the specs of a catalogue."""
 
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from kgen.cli._output import (
 
 if TYPE_CHECKING:
     from kgen.errors import KgenError
-    from kgen.plan.model import Plan
+    from kgen.plan.base import Plan
 
 DEFAULT_DIR = Path("specs")
 # What each key of `--format json` means, in the order of the keys.
@@ -84,18 +85,20 @@ def _plan_all(
 
 
 def _figures(path: Path, plan: "Plan") -> dict[str, Any]:
+    # The plan of a plug-in's operation may lack what a matmul's says.
+    said = functools.partial(getattr, plan)
     return {
         "name": plan.name,
         "op": plan.op,
-        "a_dtype": plan.operand_dtype,
-        "b_dtype": plan.operand_dtype,
-        "out_dtype": plan.out_dtype,
-        "layout": plan.layout,
-        "tile_m": plan.tile_m,
-        "tile_n": plan.tile_n,
-        "tile_k": plan.tile_k,
-        "max_concurrent_steps": plan.max_concurrent_steps,
-        "schedule": plan.schedule,
+        "a_dtype": said("operand_dtype", None),
+        "b_dtype": said("operand_dtype", None),
+        "out_dtype": said("out_dtype", None),
+        "layout": said("layout", None),
+        "tile_m": said("tile_m", None),
+        "tile_n": said("tile_n", None),
+        "tile_k": said("tile_k", None),
+        "max_concurrent_steps": said("max_concurrent_steps", None),
+        "schedule": said("schedule", None),
         "arch": plan.arch,
         "file": path.as_posix(),
     }
@@ -104,19 +107,7 @@ def _figures(path: Path, plan: "Plan") -> dict[str, Any]:
 def _print_table(plans: list[tuple[Path, "Plan"]], note: str) -> None:
     from kgen.tables import Table
 
-    rows = tuple(
-        (
-            plan.name,
-            plan.op,
-            f"{_SHORT[plan.operand_dtype]} x {_SHORT[plan.operand_dtype]} -> "
-            f"{_SHORT[plan.out_dtype]}",
-            f"{plan.tile_m}x{plan.tile_n}x{plan.tile_k}",
-            str(plan.max_concurrent_steps),
-            plan.schedule,
-            path.as_posix(),
-        )
-        for path, plan in plans
-    )
+    rows = tuple(map(_row, (_figures(path, plan) for path, plan in plans)))
     print_tables(
         [
             Table(
@@ -127,4 +118,22 @@ def _print_table(plans: list[tuple[Path, "Plan"]], note: str) -> None:
                 note=note,
             )
         ]
+    )
+
+
+def _row(figures: dict[str, Any]) -> tuple[str, ...]:
+    a, b, out = (
+        _SHORT.get(figures[key], figures[key] or "-")
+        for key in ("a_dtype", "b_dtype", "out_dtype")
+    )
+    tile = [str(figures[key]) for key in ("tile_m", "tile_n", "tile_k") if figures[key]]
+    stages = figures["max_concurrent_steps"]
+    return (
+        figures["name"],
+        figures["op"],
+        f"{a} x {b} -> {out}" if figures["a_dtype"] else "-",
+        "x".join(tile) or "-",
+        "-" if stages is None else str(stages),
+        figures["schedule"] or "-",
+        figures["file"],
     )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from kgen.pipeline import Options
-    from kgen.plan.model import Plan
+    from kgen.plan.base import Plan
     from kgen.report import Report
 
 

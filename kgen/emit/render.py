@@ -5,17 +5,14 @@ import functools
 from collections.abc import Mapping
 from pathlib import Path
 
-from kgen import __version__
-from kgen.emit import matmul, provenance
+from kgen import __version__, operations
+from kgen.emit import provenance
 from kgen.emit.checks import OutputError, check
 from kgen.emit.format import format_source
 from kgen.emit.templates import DIGEST_LENGTH, Templates
 from kgen.errors import TemplateError
-from kgen.plan.model import Plan
+from kgen.plan.base import Plan
 from kgen.resources import templates_dir
-
-VIEWS = {"matmul": matmul.view}
-CONSTANTS = {"matmul": matmul.constants}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -38,8 +35,11 @@ class Module:
 
 
 @functools.cache
-def _environment(directories: tuple[Path, ...], shipped: Path) -> Templates:
-    return Templates(directories, shipped={"kgen": shipped})
+def _environment(
+    directories: tuple[Path, ...], shipped: Path, op: str, own: Path
+) -> Templates:
+    own_prefix = {} if own == shipped else {op: own}
+    return Templates(directories, shipped={**own_prefix, "kgen": shipped})
 
 
 def render(
@@ -64,11 +64,14 @@ def render(
     """
     # What is kept by its name must not depend on the current directory.
     directories = tuple(directory.absolute() for directory in templates)
-    environment = _environment(directories, templates_dir())
+    shipped = templates_dir()
+    operation = operations.get(plan.op)
+    own = shipped if plan.op in operations.OWN else operation.templates
+    environment = _environment(directories, shipped, plan.op, own)
     module_name, test_name = f"{plan.op}.py.jinja", f"test_{plan.op}.py.jinja"
     digest, test_digest = map(environment.digest, (module_name, test_name))
-    values = {
-        **VIEWS[plan.op](plan),
+    values: dict[str, object] = {
+        **operations.call(operation, "view", plan),
         "kgen_version": __version__,
         "op": plan.op,
         "spec_path": plan.spec_path,
@@ -82,9 +85,13 @@ def render(
         "spec_digest": plan.test_digest[:DIGEST_LENGTH],
         "template_digest": test_digest,
     }
-    test_values = {**values, **of_test}
+    test_values: dict[str, object] = {**values, **of_test}
     module_text = _checked(
-        environment, module_name, values, plan.doc, CONSTANTS[plan.op](plan)
+        environment,
+        module_name,
+        values,
+        plan.doc,
+        operations.call(operation, "constants", plan),
     )
     test_text = _checked(environment, test_name, test_values, "", {})
     finish = functools.partial(_finish, environment, prove=prove)

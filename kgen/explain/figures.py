@@ -9,7 +9,7 @@ from typing import Any
 from kgen.arch import ARCHS, Arch
 from kgen.explain.shape import Shape, check_shape
 from kgen.explain.widest import why_swizzle
-from kgen.plan.model import Layout, Plan
+from kgen.plan.model import Layout, MatmulPlan
 from kgen.registers import WARPGROUP_THREADS
 from kgen.roofline import (
     SM_LIMITS,
@@ -25,7 +25,7 @@ from kgen.roofline import (
 type Group = dict[str, Any]
 
 
-def explain(plan: Plan, shape: Shape) -> dict[str, Any]:
+def explain(plan: MatmulPlan, shape: Shape) -> dict[str, Any]:
     """Returns every figure of `plan` for `shape`, which is (m, n, k).
 
     Raises:
@@ -59,7 +59,7 @@ def explain(plan: Plan, shape: Shape) -> dict[str, Any]:
     }
 
 
-def _kernel(plan: Plan) -> Group:
+def _kernel(plan: MatmulPlan) -> Group:
     return {
         "name": plan.name,
         "op": plan.op,
@@ -77,7 +77,7 @@ def _kernel(plan: Plan) -> Group:
     }
 
 
-def _tile(plan: Plan) -> Group:
+def _tile(plan: MatmulPlan) -> Group:
     return {
         "m": plan.tile_m,
         "n": plan.tile_n,
@@ -91,7 +91,7 @@ def _tile(plan: Plan) -> Group:
     }
 
 
-def _pipeline(plan: Plan) -> Group:
+def _pipeline(plan: MatmulPlan) -> Group:
     return {
         "max_concurrent_steps": plan.max_concurrent_steps,
         "delay_release_steps": plan.delay_release,
@@ -101,7 +101,7 @@ def _pipeline(plan: Plan) -> Group:
     }
 
 
-def _layouts(plan: Plan) -> list[Group]:
+def _layouts(plan: MatmulPlan) -> list[Group]:
     def entry(operand: str, layout: Layout) -> Group:
         return {
             "operand": operand,
@@ -117,7 +117,7 @@ def _layouts(plan: Plan) -> list[Group]:
     ]
 
 
-def _smem(plan: Plan) -> Group:
+def _smem(plan: MatmulPlan) -> Group:
     return {
         "limit_bytes": plan.smem.limit,
         "total_bytes": plan.smem.total,
@@ -136,7 +136,7 @@ def _smem(plan: Plan) -> Group:
     }
 
 
-def _registers(plan: Plan) -> Group:
+def _registers(plan: MatmulPlan) -> Group:
     return {
         "accumulator_per_thread": plan.registers.accumulator,
         "other_per_thread": plan.registers.other,
@@ -147,7 +147,7 @@ def _registers(plan: Plan) -> Group:
     }
 
 
-def registers_per_cta(plan: Plan) -> int:
+def registers_per_cta(plan: MatmulPlan) -> int:
     """Returns the registers that one CTA holds.
 
     A warp-specialised kernel holds what setmaxnreg gave out; another one what its
@@ -162,7 +162,7 @@ def registers_per_cta(plan: Plan) -> int:
     return per_threads * WARPGROUP_THREADS
 
 
-def _occupancy(plan: Plan, arch: Arch) -> Occupancy:
+def _occupancy(plan: MatmulPlan, arch: Arch) -> Occupancy:
     return occupancy(
         arch,
         smem_bytes=plan.smem.total,
@@ -171,7 +171,7 @@ def _occupancy(plan: Plan, arch: Arch) -> Occupancy:
     )
 
 
-def _waves(plan: Plan, arch: Arch, resident: Occupancy, shape: Shape) -> Waves:
+def _waves(plan: MatmulPlan, arch: Arch, resident: Occupancy, shape: Shape) -> Waves:
     rows, columns = plan.grid(shape[0], shape[1])
     return Waves(
         ctas=rows * columns,
@@ -180,7 +180,7 @@ def _waves(plan: Plan, arch: Arch, resident: Occupancy, shape: Shape) -> Waves:
     )
 
 
-def _shape(plan: Plan, shape: Shape, waves: Waves, work: Work) -> Group:
+def _shape(plan: MatmulPlan, shape: Shape, waves: Waves, work: Work) -> Group:
     m, n, k = shape
     steps = k // plan.tile_k
     return {
@@ -202,7 +202,7 @@ def _shape(plan: Plan, shape: Shape, waves: Waves, work: Work) -> Group:
     }
 
 
-def _roofline(plan: Plan, arch: Arch, waves: Waves, work: Work) -> Group:
+def _roofline(plan: MatmulPlan, arch: Arch, waves: Waves, work: Work) -> Group:
     times = roofline(arch, work, waves, plan.operand_dtype)
     return {
         "device": arch.device,

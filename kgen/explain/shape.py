@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from kgen.arch import ARCHS
 from kgen.errors import UsageError
-from kgen.plan.model import Plan
+from kgen.plan.model import MatmulPlan
 from kgen.roofline import round_up
 
 type Shape = tuple[int, int, int]
@@ -15,7 +15,7 @@ _USUAL = 4096
 _MAX_EXTENT = 2**32
 
 
-def default_shape(plan: Plan, tested: Sequence[Sequence[int]]) -> Shape:
+def default_shape(plan: MatmulPlan, tested: Sequence[Sequence[int]]) -> Shape:
     """Returns the largest shape of `tested`, else about 4096 each way.
 
     The latter is rounded up to multiples of the tile.
@@ -31,7 +31,7 @@ def default_shape(plan: Plan, tested: Sequence[Sequence[int]]) -> Shape:
     return m, n, k
 
 
-def check_shape(plan: Plan, shape: Shape) -> None:
+def check_shape(plan: MatmulPlan, shape: Shape) -> None:
     """Checks that the kernel of `plan` can do `shape`, which is (m, n, k).
 
     Raises:
@@ -63,5 +63,5 @@ def check_shape(plan: Plan, shape: Shape) -> None:
         )
 
 
-def _tile(plan: Plan) -> Shape:
+def _tile(plan: MatmulPlan) -> Shape:
     return plan.tile_m, plan.tile_n, plan.tile_k

@@ -2,10 +2,10 @@
 
 from kgen.arch import ARCHS
 from kgen.plan.dtypes import ITEMSIZE
-from kgen.plan.model import Layout, Plan
+from kgen.plan.model import Layout, MatmulPlan
 
 
-def why_swizzle(plan: Plan, operand: str, layout: Layout) -> str:
+def why_swizzle(plan: MatmulPlan, operand: str, layout: Layout) -> str:
     """Returns one line on the SMEM layout of `operand`: `a`, `b` or `out`."""
     widths = ARCHS[plan.arch].swizzles
     if layout.swizzle is None:
@@ -23,7 +23,7 @@ def why_swizzle(plan: Plan, operand: str, layout: Layout) -> str:
     return f"as the spec says; {wider} B would be legal too"
 
 
-def _rows(plan: Plan, operand: str) -> list[tuple[str, int, str]]:
+def _rows(plan: MatmulPlan, operand: str) -> list[tuple[str, int, str]]:
     """Returns (name, elements, dtype) of the rows that `operand`'s swizzle must divide.
 
     A and B have one swizzle, so it must divide the rows of both.

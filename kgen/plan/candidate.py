@@ -36,6 +36,7 @@ class Candidate:
 
     @property
     def spec(self) -> Spec:
+        assert isinstance(self.source.spec, Spec), "the spec of a matmul"
         return self.source.spec
 
     @property

@@ -24,6 +24,7 @@ DEFAULT_STAGES = 4
 def resolve(source: SourcedSpec) -> Candidate:
     """Fills in whatever the spec leaves to kgen."""
     spec = source.spec
+    assert isinstance(spec, Spec), "the spec of a matmul"
     schedule, arch = spec.schedule, ARCHS[spec.kernel.arch]
     itemsize = ITEMSIZE[spec.dtypes.a]
     warp_specialized = schedule.warp_specialized

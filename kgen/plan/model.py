@@ -194,6 +194,3 @@ class MatmulPlan:
     def grid(self, m: int, n: int) -> tuple[int, int]:
         """Returns the CTAs along each dimension of an [m, n] output."""
         return math.ceil(m / self.tile_m), math.ceil(n / self.tile_n)
-
-
-Plan = MatmulPlan

@@ -33,18 +33,25 @@ class Table(BaseModel):
     )
 
 
-class Kernel(Table):
+class AnyKernel(Table):
     """What is made, and how it is called."""
 
     name: str = Field(min_length=1, max_length=100)
     """Name of the module: an ASCII Python identifier. With `[matrix]` a pattern such as
     `bf16_128x{tile.n}`."""
-    op: Literal["matmul"]
+    op: str
     """The operation."""
     doc: Annotated[str, Field(max_length=2_000)] = ""
     """First lines of the module's docstring; the formula, if left out."""
     arch: Literal["sm_90a"] = "sm_90a"
     """GPU architecture."""
+
+
+class Kernel(AnyKernel):
+    """What is made, and how it is called."""
+
+    op: Literal["matmul"]
+    """The operation."""
     entry_point: Literal["kernel", "pallas_call"] = "kernel"
     """How the kernel is written. `kernel`: its body moves the output itself.
     `pallas_call`: grid, block specs and dimension semantics describe every operand, as
@@ -197,8 +204,15 @@ class Verify(Table):
     the kernel would not be what the spec says: see `kgen rule CODE`."""
 
 
-class Spec(Table):
-    """A kernel spec: one variant, every key resolved but for what the plan decides."""
+class AnySpec(Table):
+    """The spec of any operation: one variant, every key resolved but for what the plan
+    decides."""
+
+    kernel: AnyKernel
+
+
+class Spec(AnySpec):
+    """A matmul's spec."""
 
     kernel: Kernel
     dtypes: Dtypes = Dtypes()

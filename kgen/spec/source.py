@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 
 from kgen.errors import Problem
-from kgen.spec.model import Spec
+from kgen.spec.model import AnySpec
 
 # What marks the root of a project: no `specs` above it belongs to the project.
 PROJECT_MARKS = (".git", "pyproject.toml")
@@ -40,7 +40,7 @@ class SourcedSpec:
       test_digest: The same of all that it says, for the standalone test.
     """
 
-    spec: Spec
+    spec: AnySpec
     path: str
     lines: dict[str, int]
     digest: str

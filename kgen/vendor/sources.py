@@ -11,7 +11,7 @@ from kgen.spec.load import find_specs
 from kgen.spec.source import place_of
 
 if TYPE_CHECKING:
-    from kgen.plan.model import Plan
+    from kgen.plan.base import Plan
 
 SPECS = "specs"
 

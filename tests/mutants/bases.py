@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kgen.emit.render import render
 from kgen.plan import make_plan
-from kgen.plan.model import Plan
+from kgen.plan.model import MatmulPlan
 from kgen.spec.load import load_file
 from kgen.verify.request import Request, RequestCase
 
@@ -108,7 +108,7 @@ def _rendered(name: str, kernel: str, tables: str, tiles: tuple[int, int, int]) 
     return Base(name, plan.schedule, source, request)
 
 
-def _plan(name: str, text: str) -> Plan:
+def _plan(name: str, text: str) -> MatmulPlan:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, f"{name}.toml")
         path.write_text(text, encoding="utf-8")

@@ -1,0 +1,53 @@
+"""The operation `matmul`, put together from its stages."""
+
+import dataclasses
+
+from kgen.emit import matmul as emit
+from kgen.errors import SpecError
+from kgen.operations import Operation
+from kgen.plan import legality, matmul
+from kgen.plan.model import MatmulPlan
+from kgen.resources import templates_dir
+from kgen.spec.model import Spec
+from kgen.spec.source import SourcedSpec
+from kgen.verify.request import MATMUL, Request, RequestCase
+
+
+def plan(source: SourcedSpec) -> MatmulPlan:
+    """Returns the plan for one spec.
+
+    Raises:
+      SpecError: the spec breaks legality rules; every one of them is told.
+    """
+    candidate = matmul.resolve(source)
+    problems = legality.check(candidate)
+    if problems:
+        raise SpecError(problems)
+    return matmul.finish(candidate)
+
+
+def request(made: MatmulPlan, text: str) -> Request:
+    """Returns what the verifier is asked about a module."""
+    return Request(
+        name=made.name,
+        source=text,
+        function=MATMUL,
+        op=MATMUL,
+        arch=made.arch,
+        layout=made.layout,
+        operand_dtype=made.operand_dtype,
+        out_dtype=made.out_dtype,
+        allow=made.allow,
+        cases=tuple(RequestCase(**dataclasses.asdict(case)) for case in made.cases),
+    )
+
+
+OPERATION = Operation(
+    name=MATMUL,
+    spec=Spec,
+    plan=plan,
+    view=emit.view,
+    templates=templates_dir(),
+    request=request,
+    constants=emit.constants,
+)
