@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kgen.cli import EXIT_CODES
-from kgen.cli._options import check_finite
-from kgen.cli._project import DEFAULT_SPECS, project_here, specs_of
+from kgen.cli._options import check_finite, templates_option
+from kgen.cli._project import DEFAULT_SPECS, project_here, specs_of, templates_of
 
 if TYPE_CHECKING:
     from kgen.pipeline import Options
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--force", is_flag=True, help="Overwrite files that were edited or are not kgen's."
 )
+@templates_option
 @click.option(
     "--no-verify", is_flag=True, help="Skip verification; the modules then say so."
 )
@@ -66,6 +67,7 @@ def command(
     check: bool,
     update: bool,
     force: bool,
+    templates: tuple[Path, ...],
     no_verify: bool,
     jobs: int | None,
     timeout: float,
@@ -103,6 +105,7 @@ def command(
     project = project_here()
     options = Options(
         out=dest,
+        templates=templates_of(project, templates),
         verify=not no_verify,
         jobs=jobs or len(os.sched_getaffinity(0)),
         force=force,
