@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .model import Kind, Mutant
-from .outcomes import NOT_CAUGHT, RELATIVE, SIZE
+from .outcomes import NOT_CAUGHT, SIZE, TOLERANCE
 
 NOT_MEASURED = "not measured"
 COLUMNS = ("kgen", "jax", "gpu")
@@ -13,19 +13,20 @@ INTRODUCTION = """\
 
 <!-- Written by `python -m tests.mutants.table`. -->
 
-Right kernels, of which every one passes, and mutants of them: each has one planted
-fault, a small edit of its text. The kernels are rendered ones of every schedule
-(`pipelined`, `warp_specialized`, `pallas_call`) and a few written by hand (`ring`: a ring
-of SMEM slots with explicit barriers; `persistent` and `persistent_ws`; `cluster`;
-`two_halves`: K in two parts). They and the edits are in
+Right kernels, every one of which passes both tests below, and mutants of them: each has
+one planted fault, a small edit of its text. The kernels are rendered ones of every
+schedule (`pipelined`, `warp_specialized`, `pallas_call`) and a few written by hand
+(`ring`: a ring of SMEM slots with explicit barriers; `persistent` and `persistent_ws`;
+`cluster`; `two_halves`: K in two parts). They and the edits are in
 [tests/mutants/](../tests/mutants).
 
 - **kgen**: the level of `kgen verify` that finds it (static, lower, simulate), and by
-  what: a race, a deadlock, wrong numbers, a rule, or the error that Mosaic GPU raises.
+  what: a race, a deadlock, wrong numbers, a rule, or the error that is raised.
 - **JAX**: what JAX's own interpreter with `detect_races=True` and
-  `numpy.testing.assert_allclose(result, a @ b, rtol={relative:g})` find on normal values at
-  {size}, which is how kernels are mostly tested (where the fault is in
-  the tile's size, at a size that it divides).
+  `assert_allclose(result, a @ b, rtol={tolerance:g}, atol={tolerance:g})` find on normal
+  values at {size}, which is how kernels are mostly tested (where the fault
+  is in the tile's size, at a size that it divides). It is not meant to find what is
+  illegal: Mosaic GPU refuses some of that when it lowers the kernel for a GPU.
 - **GPU**: what happens on {gpu}, where the kernel is launched and its result compared.
 
 Several answers in one cell are those of several mutants.
@@ -50,29 +51,37 @@ def page(mutants: list[Mutant], outcomes: dict[str, Any]) -> str:
 
 def _introduction(gpu: str) -> str:
     size = " x ".join(map(str, SIZE))
-    return INTRODUCTION.format(relative=RELATIVE, size=size, gpu=gpu or "a GPU")
+    return INTRODUCTION.format(tolerance=TOLERANCE, size=size, gpu=gpu or "a GPU")
 
 
 def _totals(mutants: list[Mutant], outcomes: dict[str, Any]) -> str:
     found = outcomes["mutants"]
-    kinds = len({mutant.kind for mutant in mutants})
-    rows = [
+    lines = [
         f"On JAX {outcomes['jax']}:\n",
-        "| | |\n| --- | --- |",
-        f"| kinds of fault | {kinds} |",
-        f"| mutants | {len(mutants)} |",
-        f"| caught by kgen | {_caught(found, 'kgen')} |",
-        "| caught by JAX's interpreter and `assert_allclose` |"
-        f" {_caught(found, 'jax')} |",
+        "| group | kinds | mutants | caught by kgen | by JAX's interpreter and allclose |",
+        "| --- | --- | --- | --- | --- |",
     ]
-    measured = [of["gpu"] for of in found.values() if "gpu" in of]
-    rows.append(f"| run on a GPU | {len(measured) or NOT_MEASURED} |")
-    for outcome in dict.fromkeys(sorted(measured)):
-        rows.append(f"| there: {outcome} | {measured.count(outcome)} |")
-    return "\n".join(rows) + "\n"
+    for group in dict.fromkeys(mutant.kind.group for mutant in mutants):
+        of_group = [mutant for mutant in mutants if mutant.kind.group == group]
+        lines.append(_total(group, of_group, found))
+    lines.append(_total("all", mutants, found))
+    measured = sorted(of["gpu"] for of in found.values() if "gpu" in of)
+    lines.append(f"\nOn a GPU: {len(measured) or NOT_MEASURED}")
+    lines[-1] += "".join(
+        f"; {measured.count(outcome)} {outcome}" for outcome in dict.fromkeys(measured)
+    )
+    return "\n".join(lines) + ".\n"
+
+
+def _total(name: str, mutants: list[Mutant], found: dict[str, Any]) -> str:
+    kinds = len({mutant.kind for mutant in mutants})
+    of = {mutant.name: found[mutant.name] for mutant in mutants}
+    caught = f"{_caught(of, 'kgen')} | {_caught(of, 'jax')}"
+    return f"| {name} | {kinds} | {len(mutants)} | {caught} |"
 
 
 def _caught(found: dict[str, Any], by: str) -> int:
+    """Returns how many mutants are caught; one that was not measured is not."""
     return sum(of.get(by, NOT_CAUGHT) != NOT_CAUGHT for of in found.values())
 
 

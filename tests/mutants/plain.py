@@ -1,6 +1,6 @@
 """Runs one kernel as most people test: JAX's own interpreter, one size, allclose.
 
-    python plain.py MODULE LAYOUT DTYPE RTOL M N K
+    python plain.py MODULE LAYOUT DTYPE TOLERANCE M N K
 
 This is a program of its own, so that nothing of kgen is imported. It prints a line:
 what it found, or `passed`.
@@ -24,7 +24,7 @@ RACE = "RACE DETECTED"
 
 def main() -> None:
     """Prints the outcome."""
-    path, layout, dtype, relative, *sizes = sys.argv[1:]
+    path, layout, dtype, tolerance, *sizes = sys.argv[1:]
     m, n, k = map(int, sizes)
     module = _load(Path(path))
     rng = np.random.default_rng(0)
@@ -33,12 +33,12 @@ def main() -> None:
     heard = io.StringIO()
     logging.getLogger().addHandler(logging.StreamHandler(heard))
     with contextlib.redirect_stdout(heard):  # JAX before 0.12 prints its races.
-        outcome = _outcome(module, a, b, layout, float(relative))
+        outcome = _outcome(module, a, b, layout, float(tolerance))
     print("race" if RACE in heard.getvalue() else outcome)
 
 
 def _outcome(
-    module: ModuleType, a: jax.Array, b: jax.Array, layout: str, relative: float
+    module: ModuleType, a: jax.Array, b: jax.Array, layout: str, tolerance: float
 ) -> str:
     params = plgpu.InterpretGPUParams(detect_races=True)
     try:
@@ -48,7 +48,7 @@ def _outcome(
     left, right = np.asarray(a, np.float32), np.asarray(b, np.float32)
     expected = left @ (right.T if layout == "nt" else right)
     try:
-        np.testing.assert_allclose(result, expected, rtol=relative)
+        np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance)
     except AssertionError:
         return "numbers"
     return "passed"

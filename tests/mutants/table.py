@@ -24,7 +24,16 @@ from .bases import bases
 from .catalogue import mutants
 from .model import Mutant, digest
 from .nursery import Nursery
-from .outcomes import LEVELS, TIMEOUT, failed_level, found_by, plain, usual_sizes
+from .outcomes import (
+    LEVELS,
+    NOT_CAUGHT,
+    SIZE,
+    TIMEOUT,
+    failed_level,
+    found_by,
+    plain,
+    usual_sizes,
+)
 from .page import page
 
 ROOT = Path(__file__).parents[2]
@@ -127,6 +136,12 @@ def _measure_jax(catalogue: list[Mutant], outcomes: Outcomes) -> None:
 
     def run(mutant: Mutant) -> str:
         return plain(mutant, usual_sizes(mutant, bases()[mutant.base]))
+
+    for base in {m.base for m in catalogue if usual_sizes(m, bases()[m.base]) == SIZE}:
+        if (outcome := plain(bases()[base], SIZE)) != NOT_CAUGHT:
+            raise SystemExit(
+                f"the usual test refuses a right kernel: {base}: {outcome}"
+            )
 
     unknown = [m for m in catalogue if "jax" not in outcomes["mutants"][m.name]]
     _in_parallel(run, unknown, outcomes, "jax")

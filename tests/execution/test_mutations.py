@@ -1,0 +1,97 @@
+"""The proof of the prover: every planted fault is found, and nothing else is."""
+
+import dataclasses
+import subprocess
+import sys
+
+import pytest
+from mutants.catalogue import kinds, mutants, originals
+from mutants.nursery import Nursery
+from mutants.outcomes import LEVELS, TIMEOUT, failed_level, found_by
+from mutants.table import ROOT, stored
+
+from kgen.emit.render import render
+from kgen.pipeline import request_of
+from kgen.plan import make_plan
+from kgen.spec.load import load_file
+from kgen.verify import RequestCase, verify
+
+MUTANTS = {mutant.name: mutant for mutant in mutants()}
+ORIGINALS = {base.name: base for base in originals()}
+STORED = stored()
+SPECS = sorted((ROOT / "specs").glob("*.toml"))
+# Fewer steps than slots, as many, and more; one tile, and several.
+SWEEP = ((1, 1, 1), (2, 1, 3), (1, 2, 7))
+
+
+@pytest.fixture(scope="module")
+def prover():
+    """Verifies modules in children of one process that has imported JAX."""
+    nursery = Nursery(LEVELS, TIMEOUT)
+    yield nursery
+    nursery.close()
+
+
+def plans():
+    """Yields the plans of the catalogue under specs/."""
+    for path in SPECS:
+        yield from (make_plan(spec) for spec in load_file(path))
+
+
+PLANS = {plan.name: plan for plan in plans()}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_fault_is_found(name, prover):
+    verdict = prover.verify(MUTANTS[name].request)
+    failed = failed_level(verdict)
+    assert failed is not None, [str(level) for level in verdict.levels]
+    if verdict.jax_version == STORED["jax"]:
+        told = STORED["mutants"][name]["kgen"]
+        assert found_by(failed).partition(":")[0] == told.partition(":")[0]
+
+
+@pytest.mark.parametrize("name", ORIGINALS)
+def test_the_kernel_without_a_fault_passes(name, prover):
+    verdict = prover.verify(ORIGINALS[name].request)
+    assert verdict.passed, str(verdict.failure)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_catalogue_passes_over_a_sweep(name, prover):
+    plan = PLANS[name]
+    cases = tuple(
+        RequestCase(m=m * plan.tile_m, n=n * plan.tile_n, k=k * plan.tile_k)
+        for m, n, k in SWEEP
+    )
+    request = request_of(plan, render(plan, verified=False))
+    verdict = prover.verify(dataclasses.replace(request, cases=cases))
+    assert verdict.passed, str(verdict.failure)
+
+
+@pytest.mark.parametrize("group", ["barriers", "legality"])
+def test_the_verifier_itself_says_the_same(group, prover):
+    """The children that share an import of JAX change nothing."""
+    mutant = next(m for m in MUTANTS.values() if m.kind.group == group)
+    verdict = verify(mutant.request, levels=LEVELS, cache=False, timeout=60)
+    here, there = failed_level(prover.verify(mutant.request)), failed_level(verdict)
+    # Threads may meet in another order: the same fault, told by other accesses.
+    assert found_by(here) == found_by(there)
+
+
+def test_there_are_enough_kinds_and_each_is_said_once():
+    names = [kind.name for kind in kinds()]
+    assert len(names) == len(set(names)) >= 40
+    schedules = {mutant.schedule for mutant in MUTANTS.values()}
+    assert {"pipelined", "warp_specialized", "pallas_call"} < schedules
+
+
+def test_the_page_is_that_of_the_outcomes():
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.mutants.table", "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
