@@ -62,10 +62,20 @@ def key(request: Request, levels: Sequence[str]) -> str:
         "request": request.to_json(),  # Holds the module's text.
         "levels": list(levels),
         "verifier": verifier_digest(),
+        "reference": _reference_digest(request.operation),
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
         **{name: installed(name) for name in DISTRIBUTIONS},
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _reference_digest(operation: str) -> str:
+    """Returns the digest of the package that computes what is right; empty if none."""
+    if not operation:
+        return ""
+    from kgen import operations
+
+    return operations.sources_digest(operations.get(operation))
 
 
 def load(name: str) -> Verdict | None:

@@ -5,12 +5,14 @@ not change from run to run.
 """
 
 import dataclasses
+import json
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+from kgen import operations
 from kgen.verify.compare import BadReferenceError
 from kgen.verify.floats import FORMATS, Array
 from kgen.verify.request import (
@@ -130,8 +132,11 @@ def _draw_function(request: Request, case: OperandCase, kind: str) -> Reference:
             inputs=inputs, expected=None, magnitude=nothing, reduction=reduction
         )
     dtypes = tuple(dtype for dtype, _ in shapes)
-    expected = _evaluate(request, inputs, dtypes)
-    absolute = _evaluate(request, tuple(np.abs(each) for each in inputs), dtypes)
+    evaluate = _evaluate_operation if request.operation else _evaluate
+    expected = evaluate(request, inputs, dtypes)
+    absolute = evaluate(request, tuple(np.abs(each) for each in inputs), dtypes)
+    if request.operation:
+        reduction = _operation(request).reduction(tuple(shape for _, shape in shapes))
     return Reference(
         inputs=inputs,
         expected=expected,
@@ -172,6 +177,43 @@ def _evaluate(
             failures.append(f"{type(error).__name__}: {error}")
     reason = failures[-1].strip().splitlines()[0]
     raise BadReferenceError(f"{request.reference} fails: {reason}")
+
+
+def _evaluate_operation(
+    request: Request, inputs: tuple[Array, ...], _: tuple[str, ...]
+) -> Array:
+    """Returns what the reference of a plug-in's operation makes of `inputs`.
+
+    Raises:
+      BadReferenceError: it is missing or fails.
+    """
+    function = _operation(request).reference
+    if function is None:
+        raise BadReferenceError(f"the operation {request.operation} has no reference")
+    try:
+        result = function(*inputs, **json.loads(request.parameters))
+        return np.asarray(result).astype(np.float64)
+    except Exception as error:
+        raise BadReferenceError(
+            f"the reference of the operation {request.operation} fails: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _operation(request: Request) -> operations.Operation:
+    """Returns a plug-in's operation, which this process finds by itself.
+
+    Raises:
+      BadReferenceError: it is not there, or broken.
+    """
+    try:
+        return operations.get(request.operation)
+    except KeyError:
+        raise BadReferenceError(
+            f"no package brings the operation {request.operation} to the worker"
+        ) from None
+    except operations.PluginError as error:
+        raise BadReferenceError(str(error)) from error
 
 
 OPERATIONS = {

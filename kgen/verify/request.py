@@ -18,6 +18,8 @@ LEVELS = (STATIC, LOWER, SIMULATE, GPU)
 """The levels that can be asked for, in the order in which they run."""
 
 MATMUL, FUNCTION = "matmul", "function"
+OPERATION = "operation"
+"""Begins a reference that a plug-in brings: `operation:scale`."""
 LAYOUTS = ("nn", "nt")
 DTYPES = ("float16", "bfloat16", "float32")
 _OPERAND = re.compile(r"([a-z][a-z0-9_]*)\[((?:[0-9]+(?:,[0-9]+)*)?)\]")
@@ -88,8 +90,10 @@ class Request:
       out_dtype: Elements of the result; empty if whatever it returns is right.
       path: The module's file if it is imported where it lies, with what it imports from
         there; empty if `source` stands for itself.
-      reference: Name of the module's function that computes what is right; empty if
-        there is none. A `matmul` needs none.
+      reference: Name of the module's function that computes what is right, or
+        `operation:NAME` for the reference of a plug-in's operation; empty if there is
+        none. A `matmul` needs none.
+      parameters: What a plug-in's reference takes beside the operands: a JSON object.
       allow: Codes of the legality rules that may be broken.
     """
 
@@ -104,6 +108,7 @@ class Request:
     out_dtype: str = ""
     path: str = ""
     reference: str = ""
+    parameters: str = "{}"
     allow: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -116,6 +121,18 @@ class Request:
             raise ValueError(f"the cases must be {_CASES[self.op].__name__}s")
         if not self.name.isidentifier():
             raise ValueError(f"name must be an identifier, got {self.name!r}")
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The functions that the module must have."""
+        own = () if self.operation or not self.reference else (self.reference,)
+        return (self.function, *own)
+
+    @property
+    def operation(self) -> str:
+        """The operation whose reference computes what is right, if it is a plug-in's."""
+        prefix, _, name = self.reference.rpartition(":")
+        return name if prefix == OPERATION else ""
 
     def to_json(self) -> str:
         """Returns the request as JSON: the same bytes for equal requests."""

@@ -132,7 +132,7 @@ class Worker:
             self.events.send("jax", version=str(sys.modules["jax"].__version__))
             if self.request.arch in ARCHS:
                 upstream.pose_as_gpu(ARCHS[self.request.arch])
-        for needed in filter(None, (self.request.function, self.request.reference)):
+        for needed in self.request.functions:
             if not callable(getattr(module, needed, None)):
                 raise LevelError(f"the module has no function {needed}")
         function: Callable[..., Any] = getattr(module, self.request.function)
