@@ -40,9 +40,19 @@ RESERVED = frozenset({"kgen", "partials"})
 
 
 class PluginError(KgenError):
-    """A plug-in does not bring what it promises; its distribution is named."""
+    """A plug-in does not bring what it promises; its distribution is named.
+
+    Attributes:
+      message: What is wrong.
+      hint: Where to look, or None.
+    """
 
     exit_code = ExitCode.USAGE
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message if hint is None else f"{message}\n  hint: {hint}")
+        self.message = message
+        self.hint = hint
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -167,8 +177,8 @@ def _distribution(point: importlib.metadata.EntryPoint) -> str:
 
 def _broken(point: importlib.metadata.EntryPoint, fault: str) -> PluginError:
     return PluginError(
-        f"the operation {point.name} of {_distribution(point)} cannot be used: {fault}"
-        f"\n  hint: its entry point is {point.value}"
+        f"the operation {point.name} of {_distribution(point)} cannot be used: {fault}",
+        hint=f"its entry point is {point.value}",
     )
 
 

@@ -1,6 +1,7 @@
 """The plan: every choice made, every number resolved, every budget added up."""
 
 from kgen import operations
+from kgen.errors import SpecError
 from kgen.plan.base import Plan
 from kgen.spec.source import SourcedSpec
 
@@ -9,9 +10,13 @@ def make_plan(source: SourcedSpec) -> Plan:
     """Returns the plan for one spec.
 
     Raises:
-      SpecError: the spec breaks legality rules; every one of them is told.
-      PluginError: the planner of a plug-in fails.
+      SpecError: the spec breaks legality rules, and every one of them is told; or the
+        planner of a plug-in fails.
     """
     operation = operations.get(source.spec.kernel.op)
-    plan: Plan = operations.call(operation, "plan", source)
+    try:
+        plan: Plan = operations.call(operation, "plan", source)
+    except operations.PluginError as error:
+        problem = source.problem("kernel.op", "KG005", error.message, hint=error.hint)
+        raise SpecError((problem,)) from error
     return plan

@@ -10,6 +10,7 @@ from kgen.spec.schema import Node, spec_node
 from kgen.spec.wording import join_or, show, write_key
 
 NAME: KeyPath = ("kernel", "name")
+OP: KeyPath = ("kernel", "op")
 DOC: KeyPath = ("kernel", "doc")
 
 
@@ -35,9 +36,14 @@ class Finding:
     kind: str = ""
 
 
-def node_at(path: Sequence[str | int]) -> Node | None:
-    """Returns the schema of the key or array element at `path`; None if unknown."""
-    node: Node | None = spec_node()
+def node_at(path: Sequence[str | int], root: Node | None = None) -> Node | None:
+    """Returns the schema of the key or array element at `path`; None if unknown.
+
+    Args:
+      path: The key.
+      root: Schema of the whole spec; that of a matmul, if left out.
+    """
+    node: Node | None = spec_node() if root is None else root
     for part in path:
         node = _child(node, part) if node is not None else None
     return node
@@ -89,17 +95,20 @@ def closest(word: str, candidates: Sequence[str], *, cutoff: float = 0.6) -> str
     return folded[matches[0]] if matches else None
 
 
-def unknown_key(path: KeyPath, value: Any, *, within: KeyPath = ()) -> Finding:
+def unknown_key(
+    path: KeyPath, value: Any, *, root: Node, within: KeyPath = ()
+) -> Finding:
     """Returns the finding about a key that the model lacks.
 
     Args:
       path: The key, as the model would name it.
       value: Its value.
+      root: Schema of the spec.
       within: Where the model's keys are looked up in the document: `("matrix",)`, or
         empty for the document itself.
     """
     *table, key = path
-    node = node_at(table)
+    node = node_at(table, root)
     assert node is not None, "the table around the key is known"
     assert isinstance(key, str), "an array has no unknown elements"
     fields = [*node["properties"]]
@@ -108,7 +117,7 @@ def unknown_key(path: KeyPath, value: Any, *, within: KeyPath = ()) -> Finding:
     shown = f"key {write_key(path)}" + (f" in [{write_key(within)}]" if within else "")
     if isinstance(value, dict) and not table and not within:
         shown = f"table [{write_key(path)}]"
-    hint = _hint(path, fields, dotted=bool(within))
+    hint = _hint(path, fields, root, dotted=bool(within))
     return Finding(
         path=(*within, *path),
         code="KG003",
@@ -118,17 +127,18 @@ def unknown_key(path: KeyPath, value: Any, *, within: KeyPath = ()) -> Finding:
     )
 
 
-def _hint(path: KeyPath, fields: list[str], *, dotted: bool) -> str | None:
+def _hint(path: KeyPath, fields: list[str], root: Node, *, dotted: bool) -> str | None:
     """Returns what an unknown key was probably meant for.
 
     Args:
       path: The key.
       fields: Keys of the table that it stands in.
+      root: Schema of the spec.
       dotted: Whether all keys stand in one table, as those of `[matrix]` do.
     """
     *table, key = path
     assert isinstance(key, str), "an array has no unknown elements"
-    known = list(_all_paths())
+    known = list(_all_paths(root))
     if any(key == write_key(home) for home in known if len(home) > 1):
         return f"write {key} without quotes"
     homes = _shallowest([home for home in known if home[-1] == key])
@@ -137,7 +147,7 @@ def _hint(path: KeyPath, fields: list[str], *, dotted: bool) -> str | None:
             return f"it is a table of its own: [{key}]"
         tables = [f"[{write_key(home[:-1])}]" for home in homes]
         return f"it belongs in {join_or(tables)}"
-    if not homes and key in SYNONYMS:
+    if not homes and SYNONYMS.get(key) in known:
         homes = [SYNONYMS[key]]
     near = closest(key, fields)
     if not homes and near is not None:
@@ -148,7 +158,7 @@ def _hint(path: KeyPath, fields: list[str], *, dotted: bool) -> str | None:
         homes = _shallowest([home for home in known if home[-1] == far])
     if not homes:
         return None
-    keys = [write_key(home) if dotted else _as_written(home) for home in homes]
+    keys = [write_key(home) if dotted else _as_written(home, root) for home in homes]
     return f"did you mean {join_or(keys)}?"
 
 
@@ -157,15 +167,14 @@ def _shallowest(paths: list[KeyPath]) -> list[KeyPath]:
     return [path for path in paths if len(path) == depth]
 
 
-def _as_written(path: KeyPath) -> str:
-    node = node_at(path)
+def _as_written(path: KeyPath, root: Node) -> str:
+    node = node_at(path, root)
     return f"[{write_key(path)}]" if node is None or is_table(node) else write_key(path)
 
 
-def _all_paths(node: Node | None = None, path: KeyPath = ()) -> Iterator[KeyPath]:
+def _all_paths(node: Node, path: KeyPath = ()) -> Iterator[KeyPath]:
     """Yields the path of every table and key of the model."""
-    properties = (spec_node() if node is None else node).get("properties", {})
-    for key, child in properties.items():
+    for key, child in node.get("properties", {}).items():
         yield (*path, key)
         yield from _all_paths(child, (*path, key))
 

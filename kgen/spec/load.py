@@ -5,14 +5,17 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+from kgen import operations
 from kgen.errors import FileError, Problem, SpecError, UsageError
 from kgen.spec import matrix
-from kgen.spec.document import document_of, reason_of, shown, text_of
-from kgen.spec.keys import NAME, Finding
+from kgen.spec.document import document_of, invalid, reason_of, shown, text_of
+from kgen.spec.keys import NAME, OP, Finding, get
 from kgen.spec.locate import KeyPath, locate
 from kgen.spec.matrix import Variant
-from kgen.spec.model import Spec, Test
+from kgen.spec.model import AnySpec, Spec, Test
+from kgen.spec.schema import Node, spec_node, with_operations
 from kgen.spec.source import SourcedSpec
 from kgen.spec.validate import validate
 
@@ -121,12 +124,16 @@ def load_file(path: Path) -> tuple[SourcedSpec, ...]:
     text = text_of(path, name)
     document = document_of(text, name)
     lines = locate(text)
+    model, root = _model_of(document, name, lines)
     if "matrix" in document:
-        expansion = matrix.expand(document, tuple(lines))
+        expansion = matrix.expand(document, tuple(lines), root)
     else:
         variant = Variant(data=document, settings={}, sources={})
         expansion = matrix.Expansion(variants=(variant,), findings=())
-    found = [(variant, *validate(variant.data)) for variant in expansion.variants]
+    found = [
+        (variant, *validate(variant.data, model, root))
+        for variant in expansion.variants
+    ]
     good = [(variant, spec) for variant, spec, _ in found if spec is not None]
     findings = [
         *expansion.findings,
@@ -141,6 +148,29 @@ def load_file(path: Path) -> tuple[SourcedSpec, ...]:
         problems = [_problem(finding, name, lines) for finding in findings]
         raise SpecError(tuple(sorted(problems, key=lambda p: p.line or 0)))
     return tuple(_sourced(spec, name, lines, variant) for variant, spec in good)
+
+
+def _model_of(
+    document: dict[str, Any], name: str, lines: dict[KeyPath, int]
+) -> tuple[type[AnySpec], Node]:
+    """Returns the model of a document's operation, and its schema.
+
+    Raises:
+      SpecError: the operation is that of a plug-in which is broken.
+    """
+    op = get(document, OP)
+    if op in operations.OWN or not isinstance(op, str):
+        return Spec, spec_node()
+    names = operations.names()
+    if op not in names:
+        return Spec, with_operations(spec_node(), names)
+    try:
+        model = operations.get(op).spec
+    except operations.PluginError as error:
+        raise invalid(
+            name, lines.get(OP), "KG005", error.message, hint=error.hint
+        ) from error
+    return model, spec_node(model)
 
 
 def _problem(finding: Finding, name: str, lines: dict[KeyPath, int]) -> Problem:
@@ -158,7 +188,7 @@ def _problem(finding: Finding, name: str, lines: dict[KeyPath, int]) -> Problem:
 
 
 def _sourced(
-    spec: Spec, name: str, lines: dict[KeyPath, int], variant: Variant
+    spec: AnySpec, name: str, lines: dict[KeyPath, int], variant: Variant
 ) -> SourcedSpec:
     places = {path: line for path, line in lines.items() if path[0] != "matrix"}
     for key, source in variant.sources.items():
@@ -175,12 +205,14 @@ def _sourced(
     )
 
 
-def _without_depth_of_test(spec: Spec) -> Spec:
+def _without_depth_of_test(spec: AnySpec) -> AnySpec:
     """Returns a spec without what changes its standalone test and nothing else."""
+    if not isinstance(spec, Spec):
+        return spec
     return spec.model_copy(update={"test": Test(shapes=spec.test.shapes)})
 
 
-def _digest(spec: Spec) -> str:
+def _digest(spec: AnySpec) -> str:
     """Returns a digest of what a spec says, whatever its layout and its defaults."""
     said = spec.model_dump(mode="json", exclude_defaults=True)
     text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=True)

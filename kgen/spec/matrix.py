@@ -19,8 +19,8 @@ from kgen.spec.keys import (
     unknown_key,
 )
 from kgen.spec.locate import KeyPath
-from kgen.spec.model import Spec
-from kgen.spec.schema import FIXED_KEYS
+from kgen.spec.model import AnySpec
+from kgen.spec.schema import FIXED_KEYS, Node
 from kgen.spec.wording import kind, show, write_key, write_value
 
 MAX_VARIANTS = 256
@@ -59,18 +59,19 @@ class Expansion:
     findings: tuple[Finding, ...]
 
 
-def expand(document: dict[str, Any], order: Sequence[KeyPath]) -> Expansion:
+def expand(document: dict[str, Any], order: Sequence[KeyPath], root: Node) -> Expansion:
     """Returns every variant of a document with a `[matrix]`.
 
     Args:
       document: A document as `tomllib` returns it, with tuples for arrays.
       order: The path of every key, in written order.
+      root: Schema of the spec.
     """
     base = {key: value for key, value in document.items() if key != "matrix"}
     findings: list[Finding] = []
     axes: dict[KeyPath, tuple[Any, ...]] = {}
-    for path, values in _leaves(document["matrix"], order, findings):
-        found = _axis_finding(path, values, base)
+    for path, values in _leaves(document["matrix"], order, root, findings):
+        found = _axis_finding(path, values, base, root)
         if found is None:
             axes[path] = values
         else:
@@ -96,7 +97,7 @@ def expand(document: dict[str, Any], order: Sequence[KeyPath]) -> Expansion:
 
 
 def _leaves(
-    matrix: Any, order: Sequence[KeyPath], findings: list[Finding]
+    matrix: Any, order: Sequence[KeyPath], root: Node, findings: list[Finding]
 ) -> Iterator[tuple[KeyPath, Any]]:
     """Yields the keys of the model that `[matrix]` sets, in written order."""
     if not isinstance(matrix, dict) or not matrix:
@@ -110,9 +111,10 @@ def _leaves(
         if not path or any(path[:end] in hidden for end in range(len(path))):
             continue
         value = get(matrix, path)
-        node = node_at(path)
+        node = node_at(path, root)
         if node is None:
-            findings.append(unknown_key(path, value, within=("matrix",)))
+            unknown = unknown_key(path, value, root=root, within=("matrix",))
+            findings.append(unknown)
         elif not (is_table(node) and isinstance(value, dict)):
             yield path, value
         else:
@@ -124,10 +126,12 @@ def _not_a_table(matrix: object) -> str:
     return f"{show_pair(['matrix'], matrix)} is {kind(matrix)}, a table is expected"
 
 
-def _axis_finding(path: KeyPath, values: Any, base: dict[str, Any]) -> Finding | None:
+def _axis_finding(
+    path: KeyPath, values: Any, base: dict[str, Any], root: Node
+) -> Finding | None:
     """Returns why one key of the matrix is refused, or None."""
     key = write_key(path)
-    node = node_at(path)
+    node = node_at(path, root)
     assert node is not None, "unknown keys are told before"
     if path in [("kernel", fixed) for fixed in FIXED_KEYS]:
         return _matrix_finding(
@@ -209,7 +213,7 @@ def _variants(
         yield Variant(data=data, settings=settings, sources=sources)
 
 
-def same_names(variants: Sequence[tuple[Variant, Spec]]) -> Iterator[Finding]:
+def same_names(variants: Sequence[tuple[Variant, AnySpec]]) -> Iterator[Finding]:
     """Yields a finding if variants would share a name, on the first that do."""
     families: dict[str, list[tuple[Variant, str]]] = {}
     for variant, spec in variants:

@@ -7,9 +7,10 @@ is allowed.
 import copy
 import functools
 import json
+from collections.abc import Sequence
 from typing import Any
 
-from kgen.spec.model import Spec
+from kgen.spec.model import AnySpec, Spec
 
 Node = dict[str, Any]
 
@@ -27,14 +28,14 @@ _MATRIX = (
 )
 
 
-def schema_text() -> str:
-    """Returns the text of `kgen.schema.json`."""
-    return json.dumps(json_schema(), indent=2) + "\n"
+def schema_text(model: type[AnySpec] = Spec) -> str:
+    """Returns the text of `kgen.schema.json`, or of the schema of another operation."""
+    return json.dumps(json_schema(model), indent=2) + "\n"
 
 
-def json_schema() -> Node:
+def json_schema(model: type[AnySpec] = Spec) -> Node:
     """Returns the schema of a spec file, draft 2020-12, without references."""
-    tables = copy.deepcopy(spec_node())
+    tables = copy.deepcopy(spec_node(model))
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "kgen spec",
@@ -44,14 +45,23 @@ def json_schema() -> Node:
 
 
 @functools.cache
-def spec_node() -> Node:
-    """Returns the schema of `Spec` alone: one variant, without `[matrix]`.
+def spec_node(model: type[AnySpec] = Spec) -> Node:
+    """Returns the schema of a model alone: one variant, without `[matrix]`.
 
     TOML has no null, so a field that may be None is one that may be left out. The
     result is shared by all callers.
     """
-    schema = Spec.model_json_schema()
+    schema = model.model_json_schema()
     return _tidy(schema, schema["$defs"])
+
+
+def with_operations(node: Node, names: Sequence[str]) -> Node:
+    """Returns the schema of a spec whose operation may be any of these."""
+    node = copy.deepcopy(node)
+    op = node["properties"]["kernel"]["properties"]["op"]
+    op.pop("const", None)
+    op["enum"] = [*names]
+    return node
 
 
 def _tidy(node: Node, definitions: Node) -> Node:

@@ -22,8 +22,8 @@ from kgen.spec.keys import (
     unknown_key,
 )
 from kgen.spec.locate import KeyPath
-from kgen.spec.model import Spec
-from kgen.spec.schema import Node
+from kgen.spec.model import AnySpec, Spec
+from kgen.spec.schema import Node, spec_node
 from kgen.spec.wording import (
     accepts,
     describe,
@@ -52,24 +52,29 @@ _ALIASES = {
 }
 
 
-def validate(data: dict[str, Any]) -> tuple[Spec | None, tuple[Finding, ...]]:
+def validate(
+    data: dict[str, Any], model: type[AnySpec] = Spec, root: Node | None = None
+) -> tuple[AnySpec | None, tuple[Finding, ...]]:
     """Returns the spec that `data` holds, or None and why not.
 
     Args:
       data: One variant as `tomllib` returns it, with tuples for arrays and without
         `[matrix]`.
+      model: What it must be.
+      root: The model's schema, for messages.
     """
+    root = spec_node(model) if root is None else root
     findings: dict[KeyPath, Finding] = {}
     name = _name_finding(data)
     for finding in (*([] if name is None else [name]), *allowed_findings(data)):
         findings[finding.path] = finding
     spec = None
     try:
-        spec = Spec.model_validate(data)
+        spec = model.model_validate(data)
     except pydantic.ValidationError as error:
         for detail in error.errors(include_url=False, include_context=False):
             path, value = _place(data, detail["loc"], detail["type"] == "missing")
-            findings.setdefault(path, _finding(path, value, detail["type"]))
+            findings.setdefault(path, _finding(path, value, detail["type"], root))
     return spec if not findings else None, _outermost_removed(findings)
 
 
@@ -97,12 +102,12 @@ def _outermost_removed(findings: dict[KeyPath, Finding]) -> tuple[Finding, ...]:
     return tuple(f for path, f in findings.items() if path not in around)
 
 
-def _finding(path: KeyPath, value: Any, error: str) -> Finding:
+def _finding(path: KeyPath, value: Any, error: str, root: Node) -> Finding:
     if error == "missing":
-        return _missing(path)
-    node = node_at(path)
+        return _missing(path, root)
+    node = node_at(path, root)
     if node is None:
-        return unknown_key(path, value)
+        return unknown_key(path, value, root=root)
     expected = types(node)
     if kind(value) not in expected:
         return Finding(
@@ -135,8 +140,8 @@ def _bad_value(path: KeyPath, node: Node, value: Any, error: str) -> str:
     return f"{show_pair(path, value)} is not allowed"
 
 
-def _missing(path: KeyPath) -> Finding:
-    node = node_at(path)
+def _missing(path: KeyPath, root: Node) -> Finding:
+    node = node_at(path, root)
     assert node is not None, "what is missing is known"
     if is_table(node):
         return Finding(
