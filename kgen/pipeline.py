@@ -118,10 +118,10 @@ def make(plans: "Sequence[Plan]", options: Options, track: Track) -> Generator[O
 
 
 def compare(
-    plans: "Sequence[Plan]", options: Options, track: Track
+    plans: "Sequence[Plan]", options: Options, track: Track, *, prove: bool = False
 ) -> Generator[Outcome]:
     """Compares what every plan yields with the files; verifies and writes nothing."""
-    modules = _render_all(plans, options, track, prove=False)
+    modules = _render_all(plans, options, track, prove=prove)
     for plan, module in zip(plans, modules, strict=True):
         yield _inspect(plan, module, options).outcome
 

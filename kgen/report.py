@@ -6,7 +6,7 @@ Messages go to stderr; stdout belongs to what was asked for, such as a diff.
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from pathlib import Path
 from types import TracebackType
@@ -38,6 +38,7 @@ _MADE = (
     "edited",
     "foreign",
     "removed",
+    "untracked",
 )
 _COMPARED = (
     "differs",
@@ -46,6 +47,7 @@ _COMPARED = (
     "edited",
     "foreign",
     "orphaned",
+    "untracked",
     "up to date",
     "not compared",
 )
@@ -76,8 +78,8 @@ class Report:
     ) -> None:
         self._end_bar()
 
-    def made(self, outcome: "Outcome") -> None:
-        """Tells what became of a spec that was to be rendered."""
+    def made(self, outcome: "Outcome", *, tests_only: bool = False) -> None:
+        """Tells what became of a spec that was to be rendered, or its test alone."""
         if (error := outcome.error) is not None:
             unverified = isinstance(error, VerificationError)
             self._counts["failed verification" if unverified else "not written"] += 1
@@ -88,7 +90,8 @@ class Report:
         self._counts[word] += 1
         # The module stands for both, unless only the test changed.
         path = (changed or outcome.targets)[-1].path
-        self._say(f"{word} {path} ({name_levels(outcome.verdict)})", bold=bool(changed))
+        levels = "" if tests_only else f" ({name_levels(outcome.verdict)})"
+        self._say(f"{word} {path}{levels}", bold=bool(changed))
         for target in outcome.targets:
             if target.path != path:
                 word = "rendered" if target in changed else "unchanged"
@@ -155,9 +158,14 @@ class Report:
         if self._verbose:
             self._say(text)
 
-    def sum_up_made(self) -> None:
-        """Tells how many modules were made, and how many not."""
-        self._sum_up("module", self._counted(*_MADE))
+    def untracked(self, paths: Iterable[Path]) -> None:
+        """Tells of files that git does not know; one fails."""
+        for path in paths:
+            self.found("untracked", path, "git add it", required=True)
+
+    def sum_up_made(self, noun: str = "module") -> None:
+        """Tells how many modules, or tests alone, were made, and how many not."""
+        self._sum_up(noun, self._counted(*_MADE))
 
     def sum_up_compared(self) -> None:
         """Tells how many files were compared, and how they compare."""

@@ -63,11 +63,13 @@ class Target:
       label: What it is called, as the user would name it.
       request: What the verifier is asked; None if that cannot be made.
       error: Why it cannot.
+      path: Its file: a spec, a module, or the file of a function.
     """
 
     label: str
     request: Request | None = None
     error: KgenError | None = None
+    path: str | None = None
 
 
 def find_targets(names: Sequence[str], asked: Asked, track: Track) -> Iterator[Target]:
@@ -109,19 +111,23 @@ def _of_specs(specs: Sequence[Path], asked: Asked, track: Track) -> Iterator[Tar
         return
     from kgen import pipeline
     from kgen.emit.render import Module
+    from kgen.spec.load import find_specs
+    from kgen.spec.source import place_of
 
     _refuse_reference(asked)
     plans = pipeline.plan_all(specs)
+    files = {place_of(path): str(path) for path in find_specs(specs)}
     for plan, module in pipeline.render_all(plans, asked.jobs, track, asked.templates):
         label = f"{plan.spec_path} ({plan.name})"
+        path = files.get(plan.spec_path)
         if not isinstance(module, Module):
-            yield Target(label=label, error=module)
+            yield Target(label=label, error=module, path=path)
             continue
         request = pipeline.request_of(plan, module)
         if asked.shapes:
             sized = tuple(_case_of_plan(plan, text) for text in asked.shapes)
             request = dataclasses.replace(request, cases=sized)
-        yield Target(label=label, request=request)
+        yield Target(label=label, request=request, path=path)
 
 
 def _case_of_plan(plan: "Plan", text: str) -> RequestCase | OperandCase:
@@ -166,7 +172,7 @@ def _of_module(path: Path, asked: Asked) -> Target:
         cases=tuple(RequestCase(m=m, n=n, k=k) for m, n, k in sizes),
         allow=_allowed(text),
     )
-    return Target(label=str(path), request=request)
+    return Target(label=str(path), request=request, path=str(path))
 
 
 def _allowed(text: str) -> tuple[str, ...]:
@@ -214,7 +220,7 @@ def _of_function(path: Path, name: str, asked: Asked) -> Target:
             OperandCase(operands=parse_operands(shape)) for shape in asked.shapes
         )
         request = ask(op=FUNCTION, reference=reference, cases=operands)
-    return Target(label=f"{path}:{name}", request=request)
+    return Target(label=f"{path}:{name}", request=request, path=str(path))
 
 
 def _refuse_sizes(asked: Asked, sizes: Sequence[tuple[int, int, int] | None]) -> None:

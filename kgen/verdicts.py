@@ -23,11 +23,13 @@ class Result:
       label: What the target is called.
       verdict: What verification found; None if it could not begin.
       error: Why it could not.
+      path: The target's own file: a spec, a module, or the file of a function.
     """
 
     label: str
     verdict: Verdict | None = None
     error: KgenError | None = None
+    path: str | None = None
 
     @property
     def passed(self) -> bool:

@@ -3,9 +3,12 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from kgen.report import Report
 
 
 def templates_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -25,3 +28,16 @@ def check_finite(_ctx: click.Context, _param: click.Parameter, value: float) -> 
     if not math.isfinite(value):
         raise click.BadParameter(f"{value} is not a number of seconds.")
     return value
+
+
+def report_of(
+    title: str, output_format: str, *, quiet: bool, verbose: bool = False
+) -> "Report":
+    """Returns the report of a command; `title` heads the job summary of GitHub."""
+    if output_format == "github":
+        from kgen.github import GithubReport
+
+        return GithubReport(title, quiet=quiet)
+    from kgen.report import Report
+
+    return Report(quiet=quiet, verbose=verbose)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kgen.cli import EXIT_CODES
-from kgen.cli._options import check_finite, templates_option
+from kgen.cli._options import check_finite, report_of, templates_option
 from kgen.cli._project import (
     out_of,
     project_here,
@@ -16,11 +16,12 @@ from kgen.cli._project import (
     specs_of,
     templates_of,
 )
+from kgen.tracked import untracked
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from kgen.pipeline import Options
+    from kgen.pipeline import Options, Outcome
     from kgen.plan.base import Plan
     from kgen.report import Report
 
@@ -51,6 +52,23 @@ def _directories(
 @templates_option
 @click.option("--diff", is_flag=True, help="Write nothing; print what would change.")
 @click.option("--stdout", is_flag=True, help="Print the module; write nothing.")
+@click.option(
+    "--tests-only",
+    is_flag=True,
+    help="Write the tests alone, beside modules that are what the specs yield.",
+)
+@click.option(
+    "--tracked", is_flag=True, help="Exit 1 too if git does not know one of the files."
+)
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(("text", "github")),
+    default="text",
+    show_default=True,
+    help="With --check: text to read, or annotations and a job summary of GitHub "
+    "Actions.",
+)
 @click.option(
     "--no-verify", is_flag=True, help="Skip verification; the modules then say so."
 )
@@ -87,6 +105,9 @@ def command(
     check: bool,
     diff: bool,
     stdout: bool,
+    tests_only: bool,
+    tracked: bool,
+    output_format: str,
     no_verify: bool,
     jobs: int | None,
     force: bool,
@@ -106,36 +127,49 @@ def command(
     none, since their modules do not tell where they lie.
     """
     from kgen.pipeline import Options, plan_all
-    from kgen.report import Report
 
     if stdout and (check or diff):
         raise click.UsageError("--stdout goes with neither --check nor --diff.")
+    if tests_only and (check or diff or stdout):
+        raise click.UsageError(
+            "--tests-only goes with neither --check, --diff nor --stdout."
+        )
+    if tracked and (diff or stdout):
+        raise click.UsageError("--tracked goes with neither --diff nor --stdout.")
+    if output_format == "github" and not check:
+        raise click.UsageError("--format github goes with --check.")
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other.")
-    project = project_here()
-    places, notes = specs_of(project, specs)
-    out = out_of(project, out)
-    if not stdout:
-        refuse_vendored(out)
-    options = Options(
-        out=out,
-        templates=templates_of(project, templates),
-        verify=not no_verify,
-        jobs=jobs or len(os.sched_getaffinity(0)),
-        force=force,
-        timeout=timeout,
-        cache=not no_cache,
-    )
-    with Report(quiet=quiet, verbose=verbose) as report:
+    with report_of(
+        "kgen render --check", output_format, quiet=quiet, verbose=verbose
+    ) as report:
+        project = project_here()
+        places, notes = specs_of(project, specs)
+        out = out_of(project, out)
+        if not stdout:
+            refuse_vendored(out)
+        options = Options(
+            out=out,
+            templates=templates_of(project, templates),
+            verify=not no_verify,
+            jobs=jobs or len(os.sched_getaffinity(0)),
+            force=force,
+            timeout=timeout,
+            cache=not no_cache,
+        )
         for note in notes:
             report.announce(note)
         plans = plan_all(places)
         if stdout:
             _print_module(plans, options, report)
         elif check or diff:
-            _compare(plans, places, options, report, check=check, diff=diff)
+            _compare(
+                plans, places, options, report, check=check, diff=diff, tracked=tracked
+            )
+        elif tests_only:
+            _make_tests(plans, options, report, tracked=tracked)
         else:
-            _make(plans, places, options, report)
+            _make(plans, places, options, report, tracked=tracked)
     ctx.exit(report.exit_code)
 
 
@@ -144,16 +178,40 @@ def _make(
     places: tuple[Path, ...],
     options: "Options",
     report: "Report",
+    *,
+    tracked: bool,
 ) -> None:
     from kgen import pipeline
     from kgen.orphans import find_orphans
 
+    paths: list[Path] = []
     with closing(pipeline.make(plans, options, report.track)) as outcomes:
         for outcome in outcomes:
             report.made(outcome)
+            paths += _paths_of(outcome) if tracked else ()
     orphans = find_orphans(plans, places, options.out)
     report.orphaned(orphans, required=False)
+    report.untracked(untracked(paths))
     report.sum_up_made()
+
+
+def _make_tests(
+    plans: "tuple[Plan, ...]", options: "Options", report: "Report", *, tracked: bool
+) -> None:
+    from kgen.tests_only import make_tests
+
+    paths: list[Path] = []
+    with closing(make_tests(plans, options, report.track)) as outcomes:
+        for outcome in outcomes:
+            report.made(outcome, tests_only=True)
+            paths += _paths_of(outcome) if tracked else ()
+    report.untracked(untracked(paths))
+    report.sum_up_made("test")
+
+
+def _paths_of(outcome: "Outcome") -> "tuple[Path, ...]":
+    """Returns the files of a spec that are there, the module first."""
+    return tuple(t.path for t in reversed(outcome.targets) if t.path.exists())
 
 
 def _compare(
@@ -164,14 +222,17 @@ def _compare(
     *,
     check: bool,
     diff: bool,
+    tracked: bool,
 ) -> None:
     from kgen import pipeline
     from kgen.diffs import diff as diff_of
     from kgen.orphans import find_orphans
 
+    paths: list[Path] = []
     with closing(pipeline.compare(plans, options, report.track)) as outcomes:
         for outcome in outcomes:
             report.compared(outcome, required=check)
+            paths += _paths_of(outcome) if tracked else ()
             if diff:
                 for target in reversed(outcome.targets):
                     # As bytes: a module is UTF-8, whatever the terminal's locale.
@@ -179,6 +240,7 @@ def _compare(
                     click.echo(text, nl=False)
     orphans = find_orphans(plans, places, options.out)
     report.orphaned(orphans, required=check)
+    report.untracked(untracked(paths))
     report.sum_up_compared()
 
 

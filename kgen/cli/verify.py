@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kgen.cli import EXIT_CODES
-from kgen.cli._options import check_finite, templates_option
+from kgen.cli._options import check_finite, report_of, templates_option
 from kgen.cli._project import project_here, specs_of, templates_of
 
 if TYPE_CHECKING:
@@ -54,10 +54,11 @@ TIMEOUT = 120.0
 @click.option(
     "--format",
     "output_format",
-    type=click.Choice(("text", "json", "junit")),
+    type=click.Choice(("text", "json", "junit", "github")),
     default="text",
     show_default=True,
-    help="Text to read, JSON, or JUnit XML for CI.",
+    help="Text to read, JSON, JUnit XML for CI, or annotations and a job summary of "
+    "GitHub Actions.",
 )
 @templates_option
 @click.option(
@@ -111,19 +112,10 @@ def command(
     nothing about a kernel tells why, and counts as failed.
     """
     from kgen import verdicts
-    from kgen.report import Report
     from kgen.targets import Asked, find_targets
     from kgen.workers import in_threads
 
-    project = project_here()
     jobs = jobs or len(os.sched_getaffinity(0))
-    asked = Asked(
-        shapes=shapes,
-        dtype=dtype,
-        reference=reference,
-        templates=templates_of(project, templates),
-        jobs=jobs,
-    )
     run = functools.partial(
         _verify,
         levels=LEVELS[: LEVELS.index(level) + 1],
@@ -131,7 +123,15 @@ def command(
         cache=not no_cache,
     )
     results = []
-    with Report(quiet=quiet) as report:
+    with report_of("kgen verify", output_format, quiet=quiet) as report:
+        project = project_here()
+        asked = Asked(
+            shapes=shapes,
+            dtype=dtype,
+            reference=reference,
+            templates=templates_of(project, templates),
+            jobs=jobs,
+        )
         names = _names(project, targets, report)
         found = list(find_targets(names, asked, report.track))
         done = in_threads(run, found, jobs=jobs, track=report.track, doing="verifying")
@@ -140,11 +140,11 @@ def command(
                 results.append(result)
                 told = output_format == "text" and not (quiet and result.passed)
                 report.verified(result, verdicts.text_of(result) if told else "")
-    if output_format == "text" and not quiet:
-        click.echo(verdicts.summary(results))
-    elif output_format != "text":
-        writers = {"json": verdicts.json_of, "junit": verdicts.junit_of}
+    writers = {"json": verdicts.json_of, "junit": verdicts.junit_of}
+    if output_format in writers:
         click.echo(writers[output_format](results).encode(), nl=False)
+    elif not quiet:
+        click.echo(verdicts.summary(results))
     ctx.exit(report.exit_code)
 
 
@@ -155,9 +155,9 @@ def _verify(
     from kgen.verify import verify
 
     if target.request is None:
-        return Result(label=target.label, error=target.error)
+        return Result(label=target.label, error=target.error, path=target.path)
     verdict = verify(target.request, levels=levels, timeout=timeout, cache=cache)
-    return Result(label=target.label, verdict=verdict)
+    return Result(label=target.label, verdict=verdict, path=target.path)
 
 
 def _names(
