@@ -99,7 +99,7 @@ def _changed(
 ) -> Iterator[tuple[int, str]]:
     """Yields the constants whose literals are not what the plan says."""
     for statement in module.body:
-        for name, value in _assigned(statement):
+        for name, value in assigned(statement):
             if name in constants and value != constants[name]:
                 yield (
                     statement.lineno,
@@ -107,7 +107,7 @@ def _changed(
                 )
 
 
-def _assigned(statement: ast.stmt) -> Iterator[tuple[str, object]]:
+def assigned(statement: ast.stmt) -> Iterator[tuple[str, object]]:
     """Yields names and literals of `A = 1` and `A, B = 1, 2`."""
     if not isinstance(statement, ast.Assign):
         return

@@ -7,6 +7,8 @@ from kgen.plan.base import Plan
 
 # Where a plan is from, and not what it is.
 ORIGIN = ("spec_path", "spec_digest", "test_digest")
+# At which sizes it is verified follows from the rest.
+FOLLOWS = "cases"
 
 
 def figures(plan: Plan) -> dict[str, object]:
@@ -16,7 +18,8 @@ def figures(plan: Plan) -> dict[str, object]:
     have a name stand under it, such as `smem.buffers.a_smem.bytes`.
     """
     found = {"op": plan.op, **dict(_parts("", plan))}
-    return {key: value for key, value in found.items() if key not in ORIGIN}
+    left_out = (*ORIGIN, FOLLOWS)
+    return {k: v for k, v in found.items() if k.partition(".")[0] not in left_out}
 
 
 def _parts(prefix: str, part: object) -> Iterator[tuple[str, object]]:
@@ -27,6 +30,8 @@ def _parts(prefix: str, part: object) -> Iterator[tuple[str, object]]:
     elif isinstance(part, tuple) and any(map(dataclasses.is_dataclass, part)):
         for number, element in enumerate(part):
             name = getattr(element, "name", str(number))
-            yield from _parts(f"{prefix}.{name}", element)
+            for key, value in _parts(f"{prefix}.{name}", element):
+                if key != f"{prefix}.{name}.name":
+                    yield key, value
     else:
         yield prefix, part

@@ -205,14 +205,13 @@ class Verify(Table):
 
 
 class AnySpec(Table):
-    """The spec of any operation: one variant, every key resolved but for what the plan
-    decides."""
+    """The spec of any operation."""
 
     kernel: AnyKernel
 
 
 class Spec(AnySpec):
-    """A matmul's spec."""
+    """A kernel spec: one variant, every key resolved but for what the plan decides."""
 
     kernel: Kernel
     dtypes: Dtypes = Dtypes()

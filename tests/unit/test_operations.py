@@ -199,7 +199,7 @@ def test_the_reference_of_a_plug_in_computes_what_is_right():
         ("OPERATION = make('fold')\n", "the operation fold has no reference"),
         (
             "OPERATION = make('fold', reference=lambda x: x / [])\n",
-            "the reference of the operation fold fails: TypeError",
+            "the reference of the operation fold fails: ValueError",
         ),
         ("raise OSError\n", "the operation fold of fold 1.0 cannot be used: OSError"),
     ],
