@@ -132,9 +132,10 @@ def _write(
     from kgen.vendor.place import open_place
     from kgen.vendor.update import alone, update
 
-    # Tells what is wrong before a directory is made.
     place = open_place(options.out)
-    _sources(place, project, given, report, copies_first=prune)
+    if not options.out.exists():
+        # Tells what is wrong before a directory is made.
+        _sources(place, project, given, report, copies_first=prune)
     say = f"waiting for another kgen that writes to {options.out}"
     with alone(options.out, lambda: report.announce(say)):
         place = open_place(options.out)
@@ -197,11 +198,18 @@ def _sources(
     *,
     copies_first: bool,
 ) -> "Sources":
+    from kgen.errors import UsageError
     from kgen.vendor.sources import load
 
     places = given or (_copies_of(place) if copies_first else ())
-    if not places:
-        places, notes = specs_of(project, given)
+    if not places and project is None and not DEFAULT_SPECS.exists():
+        raise UsageError(
+            f"there are no specs here for {place.path}\n"
+            "  hint: name them: kgen vendor DEST SPECS; or let a kgen.toml do it"
+        )
+    # The shipped ones only where nothing can be removed because of them.
+    if not places or not copies_first:
+        places, notes = specs_of(project, places)
         for note in notes:
             report.announce(note)
     return load(place.path, places, copied=place.copies)

@@ -15,6 +15,27 @@ ROOT = Path(__file__).resolve().parents[2]
 SPEC = '[kernel]\nname = "{name}"\nop = "matmul"\n[tile]\nm = 64\nn = {n}\n'
 
 
+# What is rendered does not matter here, and should not take long.
+TEMPLATE = """\"\"\"{{{{ doc }}}}\"\"\"
+
+{{% include "partials/provenance.jinja" %}}
+
+{body}
+"""
+TEMPLATES = ("--templates", "templates")
+
+
+def add_templates():
+    bodies = {
+        "matmul": "TILE_N = {{ tile_n }}",
+        "test_matmul": "import {{ name }} as module",
+    }
+    Path("templates").mkdir()
+    for name, body in bodies.items():
+        path = Path("templates", f"{name}.py.jinja")
+        path.write_text(TEMPLATE.format(body=body))
+
+
 def add_spec(name, directory="specs", n=64, kernel=None):
     path = Path(directory, f"{name}.toml")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -33,14 +54,14 @@ def tree(directory="dest"):
 
 def vendor(*arguments):
     """The exit code and what was told, without verification."""
-    outcome = kgen("vendor", "--no-verify", *arguments)
+    outcome = kgen("vendor", "--no-verify", *TEMPLATES, *arguments)
     assert outcome.stdout == ""
     return outcome.exit_code, outcome.stderr.splitlines()
 
 
 def check(*arguments):
     """The exit code, the lines about differing files, and the diff."""
-    outcome = kgen("vendor", "--no-verify", "--check", "dest", *arguments)
+    outcome = kgen("vendor", "--no-verify", "--check", "dest", *TEMPLATES, *arguments)
     lines = outcome.stderr.splitlines()
     return (
         outcome.exit_code,
@@ -59,6 +80,7 @@ def here(tmp_path, monkeypatch):
     """A directory with two specs, which is no git repository."""
     (tmp_path / ".git").mkdir()
     monkeypatch.chdir(tmp_path)
+    add_templates()
     add_spec("a")
     add_spec("b")
     return tmp_path
@@ -116,8 +138,8 @@ class TestWriting:
         add_spec("a", n=128)
         add_spec("b", n=128)
         vendor("dest", "specs/a.toml")
-        assert "TILE_M, TILE_N, TILE_K = 64, 128" in tree()["a.py"]
-        assert "TILE_M, TILE_N, TILE_K = 64, 64" in tree()["b.py"]
+        assert "TILE_N = 128\n" in tree()["a.py"]
+        assert "TILE_N = 64\n" in tree()["b.py"]
         vendor("--update", "dest", "specs/a.toml")
         assert len(lockfile.read(Path("dest")).files) == 4
 
@@ -178,7 +200,7 @@ class TestCheck:
         before = tree()
         code = (
             "import sys\nfrom kgen.cli import cli\n"
-            "try: cli(['vendor', '--check', 'dest'])\n"
+            "try: cli(['vendor', '--check', 'dest', '--templates', 'templates'])\n"
             "except SystemExit as end: print(end.code, 'jax' in sys.modules)\n"
         )
         done = subprocess.run(
@@ -289,7 +311,7 @@ class TestCheck:
         )
 
     def test_files_that_nobody_knows(self, vendored):
-        kgen("render", "--no-verify", "--out", "other", add_spec("c"))
+        kgen("render", "--no-verify", *TEMPLATES, "--out", "other", add_spec("c"))
         Path("other/c.py").rename("dest/c.py")
         Path("specs/c.toml").unlink()
         assert check()[:2] == (
@@ -303,7 +325,7 @@ class TestCheck:
         assert check() == (0, [], "")
 
     def test_unverified_modules_are_no_verified_ones(self, vendored):
-        outcome = kgen("vendor", "--check", "dest")
+        outcome = kgen("vendor", "--check", "dest", *TEMPLATES)
         assert outcome.exit_code == 1
         assert "stale dest/a.py (it is unverified)" in outcome.stderr
 
@@ -473,7 +495,7 @@ class TestUpdate:
         monkeypatch.setattr("kgen.verify.verify", refuse("a"))
         add_spec("a", "elsewhere", n=128)
         add_spec("b", "elsewhere", n=128)
-        outcome = kgen("vendor", "dest", "elsewhere")
+        outcome = kgen("vendor", "dest", "elsewhere", *TEMPLATES)
         assert outcome.exit_code == 4
         after = tree()
         changed = {path for path in after if after[path] != before[path]}
@@ -495,6 +517,27 @@ def refuse(name):
 
 
 class TestRefusals:
+    @pytest.mark.parametrize("mode", [["--update"], []])
+    def test_there_are_no_specs(self, vendored, mode):
+        Path("specs").rename("elsewhere")
+        before = tree()
+        assert vendor(*mode, "dest") == (
+            2,
+            [
+                "error: there are no specs here for dest",
+                "  hint: name them: kgen vendor DEST SPECS; or let a kgen.toml do it",
+            ],
+        )
+        assert tree() == before
+
+    def test_shipped_specs_are_added_and_never_a_reason_to_remove(self, vendored):
+        Path("specs").rename("elsewhere")
+        shipped = "specs/fp16_128x128.toml"
+        assert vendor("--update", "dest", shipped)[0] == 5
+        code, lines = vendor("dest", shipped)
+        assert (code, lines[1]) == (0, "rendered dest/fp16_128x128.py (unverified)")
+        assert "a.py" in tree()
+
     def test_dest_is_a_file(self, here):
         Path("dest").write_text("x")
         for mode in ([], ["--update"], ["--check"]):
