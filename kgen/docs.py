@@ -53,13 +53,20 @@ def rules_page() -> str:
 
 def spec_page() -> str:
     """Returns the page of the spec's tables and keys, from the model."""
-    from kgen.spec_reference import matrix_about, tables
+    from kgen.spec.model import FORMAT
+    from kgen.spec_reference import format_about, matrix_about, tables
 
     lines = [
         "# The spec",
         "",
         "A spec is a TOML file. Every key but those marked *required* may be left out; "
         "where no default is shown, kgen decides.",
+        "",
+        "## format",
+        "",
+        _prose(format_about()),
+        "",
+        *_fenced(f"format = {FORMAT}", "toml"),
     ]
     for table in tables():
         rows = (

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Iterator
 
+from kgen.spec.keys import is_table
 from kgen.spec.schema import Node, json_schema, spec_node
 from kgen.spec.wording import describe, write_value
 
@@ -46,8 +47,15 @@ def tables() -> tuple[TableOfKeys, ...]:
     return tuple(
         table
         for name, node in spec_node()["properties"].items()
+        if is_table(node)
         for table in _tables(name, node)
     )
+
+
+def format_about() -> str:
+    """Returns the description of `format`."""
+    about: str = spec_node()["properties"]["format"]["description"]
+    return about
 
 
 def matrix_about() -> str:

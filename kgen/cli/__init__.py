@@ -51,6 +51,7 @@ COMMANDS = {
     "explain": "Show the plan of a spec: tiles, SMEM, registers, roofline.",
     "list": "List the kernels that specs describe.",
     "new": "Start a new spec.",
+    "migrate": "Rewrite specs of an older format, keeping comments.",
     "diff": "Tell what changes from one spec, or one kgen, to another.",
     "schema": "Print the JSON Schema of specs.",
     "rule": "Explain the rules that a spec must obey.",

@@ -125,6 +125,19 @@ MATRIX = register(
     )
 )
 
+FORMAT_OF_SPEC = register(
+    Rule(
+        code="KG011",
+        title="A spec is of a format that this kgen reads",
+        reason="What a key is called, or means, may change from one format to the next."
+        " A spec of an older format is rewritten by kgen migrate; one of a newer format"
+        " needs a newer kgen.",
+        source="kgen",
+        bad='format = 2\n\n[kernel]\nname = "gemm"\nop = "matmul"',
+        good='format = 1\n\n[kernel]\nname = "gemm"\nop = "matmul"',
+    )
+)
+
 PLACEHOLDER = register(
     Rule(
         code="KG010",

@@ -10,6 +10,7 @@ from kgen.spec.schema import Node, spec_node
 from kgen.spec.wording import join_or, show, write_key
 
 NAME: KeyPath = ("kernel", "name")
+FORMAT_KEY: KeyPath = ("format",)
 OP: KeyPath = ("kernel", "op")
 DOC: KeyPath = ("kernel", "doc")
 
@@ -112,8 +113,9 @@ def unknown_key(
     assert node is not None, "the table around the key is known"
     assert isinstance(key, str), "an array has no unknown elements"
     fields = [*node["properties"]]
-    if not table and not within:
-        fields.append("matrix")
+    if not table:
+        # Neither is there in a [matrix].
+        fields = [*fields, "matrix"] if not within else fields[1:]
     shown = f"key {write_key(path)}" + (f" in [{write_key(within)}]" if within else "")
     if isinstance(value, dict) and not table and not within:
         shown = f"table [{write_key(path)}]"

@@ -7,17 +7,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from kgen import operations
+from kgen import __version__, operations
 from kgen.errors import FileError, Problem, SpecError, UsageError
 from kgen.spec import matrix
 from kgen.spec.document import document_of, invalid, reason_of, shown, text_of
-from kgen.spec.keys import NAME, OP, Finding, get
+from kgen.spec.keys import FORMAT_KEY, NAME, OP, Finding, get
 from kgen.spec.locate import KeyPath, locate
 from kgen.spec.matrix import Variant
-from kgen.spec.model import AnySpec, Spec, Test
+from kgen.spec.model import FORMAT, AnySpec, Spec, Test
 from kgen.spec.schema import Node, spec_node, with_operations
 from kgen.spec.source import SourcedSpec
 from kgen.spec.validate import validate
+from kgen.spec.wording import show
 
 
 def find_specs(paths: Sequence[Path]) -> tuple[Path, ...]:
@@ -124,6 +125,7 @@ def load_file(path: Path) -> tuple[SourcedSpec, ...]:
     text = text_of(path, name)
     document = document_of(text, name)
     lines = locate(text)
+    _check_format(document, name, lines)
     model, root = _model_of(document, name, lines)
     if "matrix" in document:
         expansion = matrix.expand(document, tuple(lines), root)
@@ -148,6 +150,24 @@ def load_file(path: Path) -> tuple[SourcedSpec, ...]:
         problems = [_problem(finding, name, lines) for finding in findings]
         raise SpecError(tuple(sorted(problems, key=lambda p: p.line or 0)))
     return tuple(_sourced(spec, name, lines, variant) for variant, spec in good)
+
+
+def _check_format(
+    document: dict[str, Any], name: str, lines: dict[KeyPath, int]
+) -> None:
+    """Refuses a document of another format than this kgen reads.
+
+    Raises:
+      SpecError: it is of another one, and what to do.
+    """
+    found = document.get("format")
+    if not isinstance(found, int) or isinstance(found, bool) or found == FORMAT:
+        return  # What is no integer is told by the model.
+    age, hint = "older", f"kgen migrate {name}"
+    if found > FORMAT:
+        age, hint = "newer", "install a newer kgen"
+    message = f"format = {show(found)} is {age} than kgen {__version__} reads: {FORMAT}"
+    raise invalid(name, lines.get(FORMAT_KEY), "KG011", message, hint=hint)
 
 
 def _model_of(

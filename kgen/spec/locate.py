@@ -5,13 +5,14 @@ so it only has to find where keys and values begin and end, not whether they are
 """
 
 import bisect
+import dataclasses
 import re
 import tomllib
 
 type KeyPath = tuple[str | int, ...]
 """Keys from the top down; an element of an array is named by its index, from 0."""
 
-_BLANK = re.compile(r"(?:[ \t\n]|#[^\n]*)*")
+_BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _SPACE = re.compile(r"[ \t]*")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _SCALAR = re.compile(r"[^,\]}#\n]+")
@@ -40,15 +41,42 @@ def locate(text: str) -> dict[KeyPath, int]:
     return scanner.lines
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Spans:
+    """Where the parts of a document begin and end, as offsets into its text.
+
+    Attributes:
+      keys: The last part of the key of every pair, such as `b` of `a.b = 1`.
+      pairs: Every pair of a table with a header, or of none, without what follows on
+        its line.
+      values: Every value that is no array and no inline table.
+      ends: For the path of every header: the end of its last pair, or of itself.
+    """
+
+    keys: dict[KeyPath, tuple[int, int]]
+    pairs: dict[KeyPath, tuple[int, int]]
+    values: dict[KeyPath, tuple[int, int]]
+    ends: dict[KeyPath, int]
+
+
+def spans(text: str) -> Spans:
+    """Returns where every part of a valid document begins and ends."""
+    scanner = _Scanner(text)
+    scanner.document()
+    return scanner.spans
+
+
 class _Scanner:
     """Reads a document from front to back; every method moves `_at` past its part."""
 
     def __init__(self, text: str) -> None:
         self.lines: dict[KeyPath, int] = {}
+        self.spans = Spans(keys={}, pairs={}, values={}, ends={})
         self._text = text
         self._at = 0
         self._newlines = [match.start() for match in re.finditer("\n", text)]
         self._last_element: dict[KeyPath, int] = {}
+        self._last_key = (0, 0)
 
     def document(self) -> None:
         table: KeyPath = ()
@@ -57,7 +85,10 @@ class _Scanner:
             if self._sees("["):
                 table = self._header()
             else:
-                self._pair(table)
+                start = self._at
+                path = self._pair(table)
+                self.spans.pairs[path] = (start, self._at)
+            self.spans.ends[table] = self._at
             self._skip(_BLANK)
 
     def _header(self) -> KeyPath:
@@ -83,16 +114,18 @@ class _Scanner:
             self.lines.setdefault(path, line)
         return path
 
-    def _pair(self, table: KeyPath) -> None:
-        """Reads `a.b = value`."""
+    def _pair(self, table: KeyPath) -> KeyPath:
+        """Reads `a.b = value` and returns the path of the value."""
         line = self._line()
         path = table
         for key in self._dotted_key():
             path = (*path, key)
             self.lines.setdefault(path, line)
+        self.spans.keys[path] = self._last_key
         self._at += 1  # =
         self._skip(_SPACE)
         self._value(path)
+        return path
 
     def _dotted_key(self) -> list[str]:
         keys = [self._key()]
@@ -103,10 +136,12 @@ class _Scanner:
 
     def _key(self) -> str:
         self._skip(_SPACE)
+        start = self._at
         if self._sees('"') or self._sees("'"):
             key = str(tomllib.loads(f"key = {self._skip(_STRING)}")["key"])
         else:
             key = self._skip(_BARE_KEY)
+        self._last_key = (start, self._at)
         self._skip(_SPACE)
         return key
 
@@ -115,10 +150,12 @@ class _Scanner:
             self._array(path)
         elif self._sees("{"):
             self._inline_table(path)
-        elif self._sees('"') or self._sees("'"):
-            self._skip(_STRING)
         else:
-            self._skip(_SCALAR)
+            start = self._at
+            quoted = self._sees('"') or self._sees("'")
+            text = self._skip(_STRING if quoted else _SCALAR).rstrip()
+            self._at = start + len(text)
+            self.spans.values[path] = (start, self._at)
 
     def _array(self, path: KeyPath) -> None:
         self._at += 1  # [

@@ -9,6 +9,7 @@ from typing import Any
 
 from kgen.spec import placeholders
 from kgen.spec.keys import (
+    FORMAT_KEY,
     NAME,
     Finding,
     get,
@@ -133,6 +134,10 @@ def _axis_finding(
     key = write_key(path)
     node = node_at(path, root)
     assert node is not None, "unknown keys are told before"
+    if path == FORMAT_KEY:
+        return _matrix_finding(
+            path, "format cannot be set by [matrix]", hint="write it above all tables"
+        )
     if path in [("kernel", fixed) for fixed in FIXED_KEYS]:
         return _matrix_finding(
             path,

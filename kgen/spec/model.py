@@ -20,6 +20,8 @@ def _no_float(value: object) -> object:
 
 OperandDtype = Literal["float16", "bfloat16", "float32"]
 SwizzleBytes = Annotated[Literal[32, 64, 128], BeforeValidator(_no_float)]
+# The newest format of specs; `kgen.spec.migrations` leads to it from older ones.
+FORMAT = 1
 # Sizes are bounded so that arithmetic on them stays meaningful, far above any tile.
 Size = Annotated[int, Field(ge=1, le=65_536)]
 Count = Annotated[int, Field(ge=0, le=1_024)]
@@ -207,6 +209,9 @@ class Verify(Table):
 class AnySpec(Table):
     """The spec of any operation."""
 
+    format: Annotated[Literal[1], BeforeValidator(_no_float)] = 1
+    """Format that the file is written in, above all tables; the newest, if left out.
+    `kgen migrate` rewrites older ones."""
     kernel: AnyKernel
 
 

@@ -92,6 +92,7 @@ def _matrix(node: Node) -> Node:
     matrix = {**_arrays(node), "description": _MATRIX, "minProperties": 1}
     for key in FIXED_KEYS:
         del matrix["properties"]["kernel"]["properties"][key]
+    del matrix["properties"]["format"]  # One file has one format.
     return matrix
 
 

@@ -35,7 +35,7 @@ from kgen.spec.wording import (
 )
 
 # Other people's names for values, far from ours in spelling.
-_ALIASES = {
+ALIASES = {
     "f16": "float16",
     "fp16": "float16",
     "half": "float16",
@@ -205,7 +205,7 @@ def _other_value(node: Node, value: Any) -> str | None:
 def likely(node: Node, word: str) -> str | None:
     """Returns the value of `node` that `word` most likely means, or None."""
     options = [item for option in node.get("anyOf", [node]) for item in _words(option)]
-    near = _ALIASES.get(word.lower())
+    near = ALIASES.get(word.lower())
     return near if near in options else closest(word, options)
 
 
