@@ -28,6 +28,7 @@ from kgen.verify.request import (
 from kgen.workers import Track
 
 if TYPE_CHECKING:
+    from kgen.emit.render import Module
     from kgen.plan.base import Plan
 
 ARCH = "sm_90a"
@@ -46,6 +47,7 @@ class Asked:
       reference: Name of the function that computes what is right, if it is told.
       templates: Directories whose templates come before the shipped ones.
       jobs: Specs that are rendered at once.
+      out: Where the modules of specs may lie, so that a place in one can be told.
     """
 
     shapes: tuple[str, ...] = ()
@@ -53,6 +55,7 @@ class Asked:
     reference: str | None = None
     templates: tuple[Path, ...] = ()
     jobs: int = 1
+    out: Path | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -63,7 +66,8 @@ class Target:
       label: What it is called, as the user would name it.
       request: What the verifier is asked; None if that cannot be made.
       error: Why it cannot.
-      path: Its file: a spec, a module, or the file of a function.
+      path: Its file: that of a function, a module, or a spec. For a spec it is the
+        module that it yields if that lies there, byte for byte.
     """
 
     label: str
@@ -123,11 +127,23 @@ def _of_specs(specs: Sequence[Path], asked: Asked, track: Track) -> Iterator[Tar
         if not isinstance(module, Module):
             yield Target(label=label, error=module, path=path)
             continue
+        path = _rendered(module, asked.out) or path
         request = pipeline.request_of(plan, module)
         if asked.shapes:
             sized = tuple(_case_of_plan(plan, text) for text in asked.shapes)
             request = dataclasses.replace(request, cases=sized)
         yield Target(label=label, request=request, path=path)
+
+
+def _rendered(module: "Module", out: Path | None) -> str | None:
+    """Returns where a module lies as it is rendered, if it does."""
+    if out is None:
+        return None
+    path = out / f"{module.name}.py"
+    try:
+        return str(path) if path.read_bytes() == module.source.encode() else None
+    except OSError:
+        return None
 
 
 def _case_of_plan(plan: "Plan", text: str) -> RequestCase | OperandCase:

@@ -10,7 +10,7 @@ import click
 
 from kgen.cli import EXIT_CODES
 from kgen.cli._options import check_finite, report_of, templates_option
-from kgen.cli._project import project_here, specs_of, templates_of
+from kgen.cli._project import out_of, project_here, specs_of, templates_of
 
 if TYPE_CHECKING:
     from kgen.project import Project
@@ -131,6 +131,7 @@ def command(
             reference=reference,
             templates=templates_of(project, templates),
             jobs=jobs,
+            out=out_of(project, None),
         )
         names = _names(project, targets, report)
         found = list(find_targets(names, asked, report.track))

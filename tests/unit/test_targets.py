@@ -43,6 +43,26 @@ def test_a_spec_stands_for_its_module_with_the_plans_smem(spec):
     assert target.request.path == ""
 
 
+def test_a_place_in_a_module_is_told_in_the_one_that_lies_there(spec, tmp_path):
+    (target,) = targets(spec, out=tmp_path / "out")
+    assert target.path == str(spec)
+    module = tmp_path / "small.py"
+    module.write_text(target.request.source)
+    (target,) = targets(spec, out=tmp_path)
+    assert target.path == str(module)
+    module.write_text(f"\n{target.request.source}")
+    (target,) = targets(spec, out=tmp_path)
+    assert target.path == str(spec)
+
+
+def test_a_function_and_a_module_are_told_in_their_file(file):
+    (target,) = targets(f"{file}:f", shapes=("f16[64]",))
+    assert target.path == str(file)
+    module = ROOT / "generated" / "bf16_64x64.py"
+    (target,) = targets(module)
+    assert target.path == str(module)
+
+
 def test_shapes_take_the_place_of_the_specs_own(spec):
     (target,) = targets(spec, shapes=("64,128,64", "128,256,512"))
     cases = target.request.cases
