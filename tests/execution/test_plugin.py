@@ -113,11 +113,31 @@ def test_a_family_of_them(site, here):
     spec = here / "specs" / "halve.toml"
     text = spec.read_text().replace('"halve"', '"halve_{tile.n}"')
     spec.write_text(f"{text}\n[matrix]\ntile.n = [64, 128]\n")
+    # The second is rendered in another process.
+    made = run(site, here, "kgen", "render", "--no-verify", "-j", "2")
+    assert (made.returncode, made.stderr.splitlines()[-1]) == (0, "2 modules rendered.")
+    assert "TILE_M, TILE_N = 64, 64\n" in (here / "generated/halve_64.py").read_text()
     done = run(site, here, "kgen", "list")
     assert [line.split()[:3] for line in done.stdout.splitlines()[1:]] == [
         ["halve_64", "scale", "-"],
         ["halve_128", "scale", "-"],
     ]
+
+
+def test_it_is_vendored(site, here):
+    vendored = run(site, here, "kgen", "vendor", "dest", "specs", "--no-verify")
+    assert vendored.returncode == 0, vendored.stderr
+    assert (here / "dest" / "tests" / "test_halve.py").is_file()
+    checked = run(site, here, "kgen", "vendor", "--check", "dest", "--no-verify")
+    assert (checked.returncode, checked.stderr) == (0, "3 files up to date.\n")
+
+
+def test_what_changes_is_told(site, here):
+    text = (here / "specs" / "halve.toml").read_text()
+    (here / "specs" / "third.toml").write_text(text.replace("0.5", "0.25"))
+    done = run(site, here, "kgen", "diff", "specs/halve.toml", "specs/third.toml")
+    assert done.returncode == 1, done.stderr
+    assert "\n  alpha: 0.5 -> 0.25  # The factor.\n" in done.stdout
 
 
 def test_its_schema_and_its_plan_are_shown(site, here):

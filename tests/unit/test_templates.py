@@ -1,5 +1,6 @@
 """Templates of a user: what they may override, and what is said of those that err."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,20 @@ class TestDigest:
         found = rendered(second)
         assert "\nX = 1\n" in found.source
         assert found.template_digest != missing
+
+
+def test_the_example_of_the_docs(here):
+    docs = Path(__file__).parents[2] / "docs" / "plugins.md"
+    (example,) = re.findall(r"```jinja\n(.*?)```", docs.read_text("utf-8"), re.DOTALL)
+    ours = write("matmul.py.jinja", example)
+    assert "\n\n\ndef is_supported(a, b):\n" in rendered(ours).source
+
+
+def test_the_docs_name_every_block():
+    docs = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text("utf-8")
+    for path in templates_dir().glob("*.jinja"):
+        for name in re.findall(r"{% block (\w+) %}", path.read_text("utf-8")):
+            assert f"`{name}`" in docs
 
 
 OURS = "template ours/matmul.py.jinja, line"
@@ -299,6 +314,18 @@ class TestCommand:
         Path("kgen.toml").write_text('templates = ["ours"]\n')
         assert kgen("render", "--no-verify").exit_code == 0
         assert "\nX = 1\n" in Path("generated/gemm.py").read_text()
+
+    def test_they_are_verified(self, here):
+        # Without its checks, the module lacks a name.
+        levels = ("--level", "static", "--no-cache", "--shape", "128,128,64")
+        outcome = kgen("verify", "specs", "--templates", "none", *levels)
+        assert (outcome.exit_code, outcome.stderr) == (
+            2,
+            "error: --templates none: no such directory\n",
+        )
+        outcome = kgen("verify", "specs", "--templates", "ours", *levels)
+        assert outcome.exit_code == 4
+        assert "name '_check_operands' is not defined" in outcome.stdout
 
     def test_several_directories(self, here):
         write("matmul.py.jinja", EXTENDS + block("checks", "X = 2"), "theirs")
