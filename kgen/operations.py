@@ -15,7 +15,7 @@ import functools
 import hashlib
 import importlib
 import importlib.metadata
-import inspect
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -155,11 +155,12 @@ def sources_digest(operation: Operation) -> str:
     """
     if operation.reference is None:
         return ""
-    path = Path(inspect.getfile(operation.reference)).resolve()
-    files = sorted(path.parent.rglob("*.py"))
+    module = sys.modules[operation.reference.__module__.partition(".")[0]]
+    directories = [Path(directory) for directory in getattr(module, "__path__", ())]
+    files = [file for each in directories for file in sorted(each.rglob("*.py"))]
     digest = hashlib.sha256()
-    for file in files:
-        digest.update(str(file.relative_to(path.parent)).encode() + b"\0")
+    for file in files or [Path(str(module.__file__))]:
+        digest.update(file.name.encode() + b"\0")
         digest.update(file.read_bytes() + b"\0")
     return digest.hexdigest()
 

@@ -153,6 +153,7 @@ def test_a_digest_tells_one_reference_from_another():
     templates("fold")
     operation = operations.get("fold")
     before = operations.sources_digest(operation)
+    Path("site", "another.py").write_text("")
     assert operations.sources_digest(operation) == before
     with Path("site", "plug_fold.py").open("a") as file:
         file.write("# Changed.\n")
