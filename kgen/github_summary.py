@@ -89,7 +89,7 @@ def _cell(result: "Result", name: str) -> str:
         return ""
     word = found.status.replace("_", " ")
     if result.verdict is not None and result.verdict.remembered:
-        return f"{word} before"
+        return f"{word}, remembered"
     return f"**{word}**" if word == "failed" else word
 
 

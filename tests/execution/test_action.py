@@ -78,6 +78,7 @@ def runner(tmp_path, monkeypatch):
     executable.chmod(0o755)
     monkeypatch.chdir(checkout)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("KGEN_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("RUNNER_TEMP", str(tmp_path / "temp"))
     monkeypatch.setenv("GITHUB_WORKSPACE", str(checkout))
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))

@@ -174,6 +174,14 @@ def test_verdicts_are_summed_up_in_a_table(tmp_path, monkeypatch, capsys):
     ]
 
 
+def test_what_is_remembered_is_told_so(here):
+    passed = LevelResult(level="static", status="passed")
+    verdict = Verdict(levels=(passed,), jax_version="1", remembered=True)
+    with GithubReport("kgen verify") as report:
+        report.verified(Result(label="a", verdict=verdict), "")
+    assert "| `a` | passed, remembered |\n" in summary()
+
+
 def test_a_report_without_a_summary_file(monkeypatch, capsys):
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     with pytest.raises(FileError), GithubReport("kgen verify"):
