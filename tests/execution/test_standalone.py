@@ -7,16 +7,19 @@ import sys
 from pathlib import Path
 
 import pytest
+from made import plan
+
+from kgen.emit.render import render
 
 GENERATED = Path(__file__).parents[2] / "generated"
 # Whoever imports kgen there fails.
 NO_KGEN = 'raise ImportError("kgen is not here")\n'
 
 
-def run_tests(directory):
+def run_tests(directory, *options):
     environment = {key: v for key, v in os.environ.items() if key != "PYTHONPATH"}
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, "."],
         cwd=directory,
         env={**environment, "PYTHONPATH": ".", "JAX_PLATFORMS": "cpu"},
         capture_output=True,
@@ -56,4 +59,30 @@ def test_they_fail_when_the_kernel_is_broken(alone, right, wrong):
     text = module.read_text()
     assert right in text
     module.write_text(text.replace(right, wrong))
-    assert run_tests(alone).returncode == 1
+    assert run_tests(alone, "-x").returncode == 1
+
+
+DEPTHS = {
+    "looser": 'rtol = 0.25\natol = 0.5\ngpu_marker = "gpu"',
+    "integers_only": 'inputs = ["integers"]',
+    "normal_only": 'inputs = ["normal"]',
+    "not_exact": "exact = false",
+}
+
+
+def test_every_depth_runs_in_parallel_and_markers_select(tmp_path):
+    for name, depth in DEPTHS.items():
+        text = f"[tile]\nm = 64\nn = 64\n[test]\n{depth}\n"
+        rendered = render(plan(tmp_path, text, name), verified=False)
+        (tmp_path / f"{name}.py").write_text(rendered.source, "utf-8")
+        (tmp_path / f"test_{name}.py").write_text(rendered.test_source, "utf-8")
+    markers = ("-W", "error::pytest.PytestUnknownMarkWarning", "-o", "markers=gpu")
+    # Of each kind of test on a CPU one size is enough.
+    few = ("-k", "64-128-192 or 1088 or reference")
+    done = run_tests(tmp_path, "-n", "2", "-m", "not gpu", *markers, *few)
+    assert done.returncode == 0, done.stdout
+    # looser: 3, and a size for the GPU that is left out; the others have it skipped.
+    assert "10 passed, 3 skipped" in done.stdout
+
+    strict = ("-o", "addopts=--strict-markers", "--collect-only")
+    assert "'gpu' not found in `markers`" in run_tests(tmp_path, *strict).stdout
