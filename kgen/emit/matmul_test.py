@@ -26,6 +26,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "b_tail": "b[:, -module.TILE_K :]" if transposed else "b[-module.TILE_K :]",
         "tolerance_reason": "\n    # ".join(textwrap.wrap(reason, COMMENT_WIDTH)),
         "tolerance": tolerance,
+        "size": "size" if plan.test.atol is None else "_",
         **_depth(plan),
         "refusals": _refusals(plan),
         "other_dtype": other,
@@ -64,12 +65,12 @@ def _imports(plan: MatmulPlan) -> str:
 
 
 def _tolerance(plan: MatmulPlan) -> tuple[str, str]:
-    """Returns a reason and an expression in `expected`, `size` and `k`."""
+    """Returns a reason and an expression in `expected`, `size` and `a`."""
     rtol, atol = plan.test.rtol, plan.test.atol
     relative = f"2.0**-{PRECISION[plan.out_dtype]}"
     relative_reason = f"Rounding the result to {plan.out_dtype}"
     other, other_reason = (
-        "2.0**-23 * np.sqrt(k) * size",
+        "2.0**-23 * np.sqrt(a.shape[1]) * size",
         "k float32 additions before that",
     )
     if plan.operand_dtype == "float32":

@@ -1,6 +1,8 @@
 """What `[test]` makes of a standalone test."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 from made import load, plan
@@ -58,7 +60,7 @@ def test_inputs_decide_what_is_tested(tmp_path, depth, tests):
         (
             "",
             "Rounding the result to bfloat16, and k float32 additions before that.",
-            "2.0**-8 * np.abs(expected) + 2.0**-23 * np.sqrt(k) * size",
+            "2.0**-8 * np.abs(expected) + 2.0**-23 * np.sqrt(a.shape[1]) * size",
         ),
         (
             '[kernel]\nlayout = "nt"\n[dtypes]\na = "float32"\nb = "float32"\n'
@@ -69,7 +71,7 @@ def test_inputs_decide_what_is_tested(tmp_path, depth, tests):
         (
             "[test]\nrtol = 0.25\n",
             "rtol = 0.25 by the spec, and k float32 additions before that.",
-            "0.25 * np.abs(expected) + 2.0**-23 * np.sqrt(k) * size",
+            "0.25 * np.abs(expected) + 2.0**-23 * np.sqrt(a.shape[1]) * size",
         ),
         (
             "[test]\natol = 1e-05\n",
@@ -138,3 +140,25 @@ def test_a_change_of_the_tests_template_is_none_of_the_module(tmp_path):
     assert other.source == shipped.source
     assert other.test_template_digest != shipped.test_template_digest
     assert other.test_source != shipped.test_source
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        '[kernel]\nlayout = "nt"\n[dtypes]\na = "float32"\nb = "float32"\n'
+        "[tile]\nm = 64\nn = 64\n",
+        "[test]\nrtol = 0.25\natol = 1\n",
+        '[test]\ninputs = ["integers"]\n',
+        '[test]\ninputs = ["integers"]\nexact = false\n',
+        '[test]\ninputs = ["normal"]\natol = 1\n',
+    ],
+)
+def test_no_name_is_unused(tmp_path, text):
+    path = tmp_path / "test_it.py"
+    path.write_text(rendered(tmp_path, text))
+    command = ["-m", "ruff", "check", "--isolated", "--select", "F", str(path)]
+    done = subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
