@@ -1,6 +1,7 @@
 # Everything from a fresh machine on:
 #   make render   sets up .venv and runs the main job on specs/fp16_128x128.toml
 #   make test     sets up .venv and runs the tests
+#   make docs     sets up .venv and builds the docs into build/site
 #
 # VENV and JAX choose another environment, for example
 #   make test VENV=.venv-oldest JAX=0.11.2
@@ -12,7 +13,7 @@ PYTHON ?= $(firstword $(foreach python,python3 python3.13 python3.12,$(shell \
 	$(python) -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null \
 	&& echo $(python))))
 
-.PHONY: render test lint setup clean
+.PHONY: render test lint docs setup clean
 
 render: setup
 	$(VENV)/bin/kgen render specs/fp16_128x128.toml
@@ -28,6 +29,9 @@ lint: setup
 	$(VENV)/bin/python benchmarks/report.py --check
 	$(VENV)/bin/kgen render --check
 
+docs: setup
+	$(VENV)/bin/mkdocs build --strict
+
 setup: $(VENV)/installed
 
 $(VENV)/installed: pyproject.toml
@@ -41,4 +45,4 @@ $(VENV)/installed: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build/site $(VENV) .venv-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis
