@@ -66,6 +66,10 @@ def script(guide):
 def environment(tmp_path_factory):
     """`kgen` is this checkout's, `python` this one; git and pre-commit know nobody."""
     home = tmp_path_factory.mktemp("home")
+    # Workers of xdist have directories side by side, and remember proofs together.
+    several = "PYTEST_XDIST_WORKER" in os.environ
+    base = tmp_path_factory.getbasetemp()
+    cache = (base.parent if several else base) / "cache-of-guides"
     program = home / "bin" / "kgen"
     program.parent.mkdir()
     program.write_text(
@@ -78,7 +82,7 @@ def environment(tmp_path_factory):
         **{name: os.environ[name] for name in kept if name in os.environ},
         "PATH": os.pathsep.join(map(str, places)),
         "HOME": str(home),
-        "KGEN_CACHE_DIR": str(home / "cache"),
+        "KGEN_CACHE_DIR": str(cache),
         "JAX_PLATFORMS": "cpu",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTEST_ADDOPTS": FEW_TESTS,
@@ -165,6 +169,8 @@ def test_the_local_hooks_are_those_of_the_manifest():
 
 def test_the_page_on_operations_does_what_it_says(tmp_path, environment):
     """Its commands need the files of two pages, and the example to install."""
+    pytest.importorskip("pip", reason="builds a package with pip")
+    pytest.importorskip("hatchling", reason="builds a package with hatchling")
     page = "plugins.md"
     override, install = (text for language, text in blocks(page) if language == "sh")
     ours = tmp_path / "ours"
