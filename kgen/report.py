@@ -107,7 +107,7 @@ class Report:
         # The bar is drawn on the same terminal.
         if self._bar is not None:
             self._bar.stop()
-        click.echo(text.encode())
+        click.echo(text.encode(errors="surrogateescape"))
         if self._bar is not None:
             self._bar.start()
 

@@ -41,7 +41,7 @@ def text_of(result: Result) -> str:
     if result.verdict is None:
         return f"not verified  {result.label}" + _indented(str(result.error))
     word = "passed" if result.passed else "FAILED"
-    levels = [each for each in result.verdict.levels if each.level != "import"]
+    levels = [each for each in result.verdict.levels if _is_told(each)]
     told = ", ".join(map(_short, levels))
     if result.verdict.remembered:
         told += ": remembered"
@@ -143,6 +143,11 @@ def _short(level: LevelResult) -> str:
         return f"{level.level} not run"
     word = "" if level.status == PASSED else " failed after"
     return f"{level.level}{word} {level.seconds:.1f} s"
+
+
+def _is_told(level: LevelResult) -> bool:
+    """Whether a level is listed: that a module can be imported goes without saying."""
+    return level.level != "import" or level.status != PASSED
 
 
 def _follows(level: LevelResult) -> bool:

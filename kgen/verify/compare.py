@@ -134,6 +134,19 @@ def close(
     return _report(result, expected, wrong, out=FORMATS[out_dtype], allowed=allowed)
 
 
+def equal(result: Array, expected: Array) -> str | None:
+    """Compares integers, or truth values as 0 and 1.
+
+    Raises:
+      BadReferenceError: an expected value is not finite.
+    """
+    _check_finite(expected)
+    wrong = result != expected
+    if not wrong.any():
+        return None
+    return f"{_count(result, expected, wrong)}; {_region(wrong)}"
+
+
 def _check_finite(values: Array, what: str = "") -> None:
     bad = np.argwhere(~np.isfinite(values))
     if bad.size:
@@ -152,12 +165,18 @@ def _report(
     allowed: Array | None = None,
     suspects: Suspects = tuple,
 ) -> str:
+    counted = _count(result, expected, wrong, allowed)
+    return f"{counted}; {_pattern(result, expected, wrong, out, suspects)}"
+
+
+def _count(
+    result: Array, expected: Array, wrong: Mask, allowed: Array | None = None
+) -> str:
     first = tuple(np.argwhere(wrong)[0])
     within = "" if allowed is None else f" within {allowed[first]:.3g}"
     return (
         f"{np.count_nonzero(wrong)} of {wrong.size} elements are wrong, the first at"
-        f" {_index(first)}: got {result[first]:g}, expected {expected[first]:g}{within};"
-        f" {_pattern(result, expected, wrong, out, suspects)}"
+        f" {_index(first)}: got {result[first]:g}, expected {expected[first]:g}{within}"
     )
 
 
@@ -181,7 +200,12 @@ def _pattern(
 
 
 def _region(wrong: Mask) -> str:
-    """Describes where a matrix is wrong, in blocks as large as fit."""
+    """Describes where a matrix is wrong, in blocks as large as fit.
+
+    Whatever has not two dimensions is described by its rows, one below the other.
+    """
+    if wrong.ndim != 2:
+        wrong = wrong.reshape(-1, wrong.shape[-1] if wrong.ndim else 1)
     m, n = wrong.shape
     for rows, columns in _block_shapes(m, n):
         blocks = wrong.reshape(m // rows, rows, n // columns, columns).mean((1, 3))

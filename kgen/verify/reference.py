@@ -6,6 +6,7 @@ not change from run to run.
 
 import dataclasses
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,6 +27,9 @@ from kgen.verify.request import (
 INTEGERS, NORMAL = "small integers", "normal values"
 KINDS = (INTEGERS, NORMAL)
 LARGEST_INTEGER = 3
+POWERS = (2.0, 4.0, 8.0, 16.0)
+SMALL_SHARE = 2.0**-6
+"""Share of a result's typical size below which rounding errors need not shrink."""
 DROPPED_STEPS = (8, 16, 32, 64, 128, 256)
 
 
@@ -134,17 +138,36 @@ def _draw_function(request: Request, case: OperandCase, kind: str) -> Reference:
     dtypes = tuple(dtype for dtype, _ in shapes)
     evaluate = _evaluate_operation if request.operation else _evaluate
     expected = evaluate(request, inputs, dtypes)
-    absolute = evaluate(request, tuple(np.abs(each) for each in inputs), dtypes)
+    magnitude = _magnitude(lambda *of: evaluate(request, of, dtypes), inputs, expected)
     if request.operation:
         reduction = _operation(request).reduction(tuple(shape for _, shape in shapes))
     return Reference(
         inputs=inputs,
         expected=expected,
-        # A function that is no sum of products may make less of larger operands.
-        magnitude=np.maximum(np.abs(expected), np.abs(absolute)),
+        magnitude=magnitude,
         reduction=reduction,
         exact=bool((expected == np.round(expected)).all()),
     )
+
+
+def _magnitude(
+    function: Callable[..., Array], inputs: tuple[Array, ...], expected: Array
+) -> Array:
+    """Returns the size of what is summed up in each element of the result.
+
+    A sum of products grows by one power of two when its operands double, and then the
+    operands' absolute values tell it. Of any other function nothing is known but the
+    result; what is small in it came from something of the others' size.
+    """
+    doubled = function(*(2 * each for each in inputs))
+    known = expected != 0
+    ratios = {float(ratio) for ratio in doubled[known] / expected[known]}
+    if len(ratios) == 1 and ratios.pop() in POWERS:
+        absolute = function(*(np.abs(each) for each in inputs))
+        return np.maximum(np.abs(expected), np.abs(absolute))
+    typical = math.sqrt(np.mean(np.square(expected))) if expected.size else 0.0
+    magnitude: Array = np.maximum(np.abs(expected), SMALL_SHARE * typical)
+    return magnitude
 
 
 def _evaluate(

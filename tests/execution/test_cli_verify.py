@@ -144,3 +144,22 @@ def test_a_hanging_function_ends_within_its_limit(tmp_path):
     assert "no result within 8 s" in done.stdout
     assert "hangs.py:" in done.stdout
     assert time.monotonic() - start < 60
+
+
+@pytest.mark.parametrize("shape", ["int32[64,128]", "float32[64,2,4]"])
+def test_results_of_any_dtype_and_rank(shape):
+    command = ("verify", f"{FOREIGN}:counted", "--shape", shape, "--reference")
+    done = kgen(*command, "one_more")
+    assert done.exit_code == 0, done.stdout
+    done = kgen(*command, "two_more")
+    assert done.exit_code == 4
+    assert "elements are wrong, the first at [0" in done.stdout
+
+
+def test_what_is_small_in_a_result_is_not_forgiven():
+    shape = ("--shape", "float32[128,64]", "--reference", "plain_exponential")
+    done = kgen("verify", f"{FOREIGN}:exponential", *shape)
+    assert done.exit_code == 0, done.stdout
+    done = kgen("verify", f"{FOREIGN}:cut_exponential", *shape)
+    assert done.exit_code == 4
+    assert "elements are wrong" in done.stdout

@@ -180,6 +180,13 @@ REFUSALS = (
 """What is `not simulated`; so is whatever JAX's own interpreter says it lacks."""
 
 UNSEEN = (
+    "Writes of a kernel into its own operands in GMEM, unless they race; and a TMA load "
+    "of GMEM that the same kernel has stored to without a proxy fence.",
+    "Integers are not NaN before they are written, but the largest of their dtype: "
+    "without a reference nobody notices. A NaN in SMEM that was never written is lost "
+    "where it is only compared.",
+    "A ring that never goes around at the given sizes shows no fault of its slots: let "
+    "the steps be more than the slots.",
     "float32 operands are multiplied in full precision, not as tf32; sums are rounded "
     "as numpy rounds them, not in the tensor core's order.",
     "SMEM that one `pl.run_scoped` gives back and the next one gets at the same place: "

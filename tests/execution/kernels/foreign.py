@@ -97,3 +97,51 @@ def doubled(x):
 
 def tripled(x):
     return 3 * x
+
+
+def counted(x):
+    """Adds one to every integer."""
+
+    @plgpu.kernel(
+        out_type=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        grid=(x.shape[0] // TILE,),
+        grid_names=("rows",),
+    )
+    def kernel(x_gmem, out_gmem):
+        rows = pl.ds(lax.axis_index("rows") * TILE, TILE)
+        out_gmem[rows] = x_gmem[rows] + 1
+
+    return kernel(x)
+
+
+def one_more(x):
+    return x + 1
+
+
+def two_more(x):
+    return x + 2
+
+
+def exponential(x, least=None):
+    """Returns exp(3 x), or zero where x is less than `least`."""
+
+    @plgpu.kernel(
+        out_type=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        grid=(x.shape[0] // TILE,),
+        grid_names=("rows",),
+    )
+    def kernel(x_gmem, out_gmem):
+        rows = pl.ds(lax.axis_index("rows") * TILE, TILE)
+        values = x_gmem[rows]
+        result = jnp.exp(3 * values)
+        out_gmem[rows] = result if least is None else result * (values >= least)
+
+    return kernel(x)
+
+
+def cut_exponential(x):
+    return exponential(x, least=-1.9)
+
+
+def plain_exponential(x):
+    return jnp.exp(3 * x)
