@@ -9,6 +9,7 @@ describe_found(module)
 from pathlib import Path
 
 from kgen.verify.simulate import deadlocks, operations, records, tracing
+from kgen.verify.simulate.phases import UNSEEN_LOAD
 from kgen.verify.simulate.protocol import explain_refusal
 from kgen.verify.simulate.races import describe_races
 from kgen.verify.simulate.records import RECORDS
@@ -46,6 +47,9 @@ def describe_failure(module: Path) -> str | None:
     found = deadlocks.describe_deadlock(module)
     if found is None and failure is not None:
         position, error = failure
+        if RECORDS.races and UNSEEN_LOAD in str(error):
+            # Who reads SMEM without a wait for its load does both.
+            return describe_found(module)
         found = explain_refusal(error, position, RECORDS, module)
     if found is None:
         return None

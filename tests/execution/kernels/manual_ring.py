@@ -57,12 +57,10 @@ def _tile(
                 plgpu.barrier_wait(released.at[slot])
 
             ks = pl.ds(step * TILE, TILE)
-            plgpu.copy_gmem_to_smem(
-                a_gmem.at[rows, ks], a_ring.at[slot], loaded.at[slot]
-            )
-            plgpu.copy_gmem_to_smem(
-                b_gmem.at[ks, columns], b_ring.at[slot], loaded.at[slot]
-            )
+            a_tile = a_gmem.at[rows, ks]
+            b_tile = b_gmem.at[ks, columns]
+            plgpu.copy_gmem_to_smem(a_tile, a_ring.at[slot], loaded.at[slot])
+            plgpu.copy_gmem_to_smem(b_tile, b_ring.at[slot], loaded.at[slot])
 
     @pl.when(lax.axis_index("wg") == 0)
     def _multiply():
