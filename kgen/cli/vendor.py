@@ -163,15 +163,18 @@ def _check(
             "There are no specs here: files are compared with kgen.lock alone."
         )
         findings = compare_with_lock(place)
+    edited = ""
     for finding in findings:
         if isinstance(finding, KgenError):
             report.not_compared(finding)
             continue
+        if finding.edits:
+            edited = "; with --force it undoes edits, too"
         report.found(finding.state, finding.path, finding.remark, required=True)
         click.echo(finding.edits.encode(errors="surrogateescape"), nl=False)
     report.sum_up_compared()
     if report.exit_code == 1:
-        report.announce(f"  hint: kgen vendor --update {options.out}")
+        report.announce(f"  hint: kgen vendor --update {options.out}{edited}")
 
 
 def _has_specs(

@@ -240,6 +240,21 @@ class TestCheck:
         head, *_, last = diff.splitlines()
         assert (head, last) == ("--- dest/a.py as kgen writes it", "+# mine")
 
+    @pytest.mark.parametrize(
+        ("old", "hint"),
+        [
+            ("a.py", "kgen vendor --update dest; with --force it undoes edits, too"),
+            (None, "kgen vendor --update dest"),
+        ],
+    )
+    def test_the_hint_says_what_keeps_edits(self, vendored, old, hint):
+        if old:
+            edit(old)
+        else:
+            add_spec("a", n=128)
+        done = kgen("vendor", "--check", "dest")
+        assert done.stderr.splitlines()[-1] == f"  hint: {hint}"
+
     def test_an_edited_file_of_a_changed_spec(self, vendored):
         edit("a.py")
         add_spec("a", n=128)
