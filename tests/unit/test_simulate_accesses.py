@@ -79,6 +79,13 @@ def test_only_an_equal_and_earlier_access_is_covered():
     assert not accesses.covers(write, access(clock=(1, 1), cta=(1,)))
 
 
+def test_an_atomic_write_covers_only_atomic_ones():
+    """Another atomic write races with a plain one alone."""
+    atomic = access(clock=(2, 1), reduction_op="add")
+    assert not accesses.covers(atomic, access(clock=(1, 1)))
+    assert accesses.covers(atomic, access(clock=(1, 1), reduction_op="add"))
+
+
 @pytest.mark.parametrize(
     ("rnge", "slot", "expected"),
     [

@@ -118,6 +118,9 @@ def _before(one: Access, other: Access) -> bool:
 
 
 def covers(write: Access, old: Access) -> bool:
+    """Whether all that races with an earlier access races with this write, too."""
+    if write.atomic and not old.atomic:
+        return False  # Another atomic access races with the old one alone.
     same = old.range == write.range and old.position.cta == write.position.cta
     return same and _before(old, write)
 
