@@ -25,6 +25,7 @@ import concurrent.futures
 import contextlib
 import hashlib
 import json
+import math
 import os
 import selectors
 import signal
@@ -40,6 +41,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "tests")]
 CHILD = ROOT / "benchmarks" / "mutant_on_gpu.py"
 MANIFEST = "manifest.json"
 PREPARING_SECONDS = 90.0
+TMA_TILE = 64
 HANG, ERROR, WRONG = "hang", "error", "wrong silently"
 VARYING, LUCKY, RIGHT = "not bit-identical", "right by luck", "right"
 NOT_RUN = "not run"
@@ -85,9 +87,13 @@ def digest(entry):
 
 
 def large_size(entry, least):
-    """Returns the smallest multiple of the first case of at least `least` all around."""
+    """Returns a multiple of the first case of at least `least` all around.
+
+    It is a multiple of TMA's tiles, too, which divide whatever is larger than they are.
+    """
     case = json.loads(entry["request"])["cases"][0]
-    return [-(-least // case[axis]) * case[axis] for axis in ("m", "n", "k")]
+    units = [math.lcm(case[axis], TMA_TILE) for axis in ("m", "n", "k")]
+    return [-(-least // unit) * unit for unit in units]
 
 
 def prepare(sizes, directory):

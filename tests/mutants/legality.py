@@ -27,7 +27,11 @@ REGISTERS_SUM = Kind(
 REGISTERS_KEPT = Kind(
     GROUP, "registers not given away", "the others wait for the loader's registers"
 )
-CLUSTER = Kind(GROUP, "cluster of an illegal size", "3 is none, 16 is not portable")
+CLUSTER = Kind(
+    GROUP,
+    "cluster of an illegal size",
+    "3 is none; 16 is not portable, though one GPU may run it",
+)
 DTYPES_DIFFER = Kind(
     GROUP, "operand dtypes differ", "wgmma multiplies one dtype with itself"
 )

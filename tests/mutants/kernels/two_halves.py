@@ -1,6 +1,7 @@
 """C[m, n] = A[m, k] @ B[k, n] in bfloat16: K in two halves, added in float32.
 
-n may be any size. The mutants break the kernel by replacing text.
+n is smaller than a tile or a multiple of one. The mutants break the kernel by
+replacing text.
 """
 
 import functools
