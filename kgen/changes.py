@@ -11,6 +11,7 @@ from pathlib import Path
 from kgen import operations
 from kgen.emit import provenance
 from kgen.emit.checks import assigned
+from kgen.emit.placement import PLAIN, Placement, place
 from kgen.emit.render import render
 from kgen.errors import FileError, UsageError
 from kgen.plan import make_plan
@@ -145,7 +146,8 @@ def _with_module(a: Path, b: Path, templates: tuple[Path, ...]) -> Difference:
         )
     found = provenance.read(text)
     verified = found is not None and found.verified
-    new = render(plan, templates=templates, verified=verified, prove=False).source
+    rendered = render(plan, templates=templates, verified=verified, prove=False)
+    new = place(rendered, _placement_of(module)).source
     constants = operations.call(operations.get(plan.op), "constants", plan)
     said = _constants(text, constants.keys())
     says = {name: constants[name] for name in said}
@@ -162,6 +164,16 @@ def _with_module(a: Path, b: Path, templates: tuple[Path, ...]) -> Difference:
         text=_unified(*texts, *names),
         test="",
     )
+
+
+def _placement_of(module: Path) -> Placement:
+    """Returns how the text of a module is placed: as `kgen vendor` does it, or plainly."""
+    from kgen.vendor import lockfile
+    from kgen.vendor.place import open_place
+
+    if not (module.parent / lockfile.FILE).exists():
+        return PLAIN
+    return open_place(module.parent).placement
 
 
 def _read(path: Path) -> str:

@@ -1,5 +1,7 @@
 """How a repository wants its modules: the package they are imported from, a header.
 
+Files that `kgen vendor` keeps name it as the command that makes them again.
+
 Applied to what was rendered, so that no template needs to know. The text is stamped
 anew: its digest covers all of the file.
 """
@@ -9,7 +11,7 @@ import keyword
 import re
 from typing import TYPE_CHECKING
 
-from kgen.emit.provenance import MARK, stamp
+from kgen.emit.provenance import MARK, name_vendor, stamp
 from kgen.errors import TemplateError
 
 if TYPE_CHECKING:
@@ -27,18 +29,20 @@ class Placement:
       package: The package that modules are imported from; empty for none.
       relative_imports: Whether tests import their modules relatively.
       header: Text that every file begins with, as comments; may be empty.
+      vendored: Whether `kgen vendor` keeps the files.
     """
 
     package: str = ""
     relative_imports: bool = False
     header: str = ""
+    vendored: bool = False
 
     def module(self, text: str, name: str) -> str:
         """Returns the text of the module `name` as it is wanted."""
         example = re.compile(rf"^(    from ){re.escape(name)}( import )", re.MULTILINE)
         if self.package:
             text = example.sub(rf"\g<1>{self.package}.{name}\g<2>", text, count=1)
-        return self._with_header(text)
+        return self._finished(text)
 
     def test(self, text: str, name: str) -> str:
         """Returns the text of the standalone test of the module `name` as it is wanted.
@@ -63,9 +67,11 @@ class Placement:
                     f"the test of {name} has neither `import {name}` nor"
                     f" `from {name} import ...`: it cannot import from a package"
                 )
-        return self._with_header(text)
+        return self._finished(text)
 
-    def _with_header(self, text: str) -> str:
+    def _finished(self, text: str) -> str:
+        if self.vendored:
+            text = name_vendor(text)
         lines = self.header.strip("\n").split("\n") if self.header.strip() else []
         comments = "".join(f"{_as_comment(line.rstrip())}\n" for line in lines)
         return f"{comments}\n{text}" if comments else text

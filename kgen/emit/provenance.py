@@ -4,8 +4,10 @@
     #   kgen render specs/fp16_128x128.toml
     # spec <digest>, template matmul <digest>, text <digest>; verified: static, lower.
 
-Where legality rules may be broken, it says so: `static (KG402 allowed)`. It stands right after the module's docstring. Every digest is the first 12 hex digits of
-a SHA-256. The digest of the text covers the whole file, with these 12 digits as zeros.
+Where legality rules may be broken, it says so: `static (KG402 allowed)`. It stands right
+after the module's docstring. Every digest is the first 12 hex digits of a SHA-256. The
+digest of the text covers the whole file, with these 12 digits as zeros. In a vendored
+file its first lines name `kgen vendor --update` instead.
 """
 
 import dataclasses
@@ -24,10 +26,16 @@ _DIGEST = "[0-9a-f]{12}"
 # A line may be wrapped: between two words there may be the start of another comment.
 _GAP = r"(?:[ ]|\n\#[ ]+)"
 _ALLOWED = rf"(?:{_GAP}\((?P<allowed>KG\d+(?:,{_GAP}KG\d+)*){_GAP}allowed\))?"
+# How a file is made again: by `kgen render`, or, if it is vendored, by `kgen vendor`.
+_RENDERED = "edit the spec instead and render again:\n#   kgen render "
+_VENDORED = (
+    "edit the spec instead and update DEST (with kgen.lock):"
+    "\n#   kgen vendor --update DEST "
+)
 _COMMENT = re.compile(
     rf"""
-    ^{re.escape(MARK)}(?P<version>\S+);\ edit\ the\ spec\ instead\ and\ render\ again:
-    \n\#\ +kgen\ render\ (?P<spec>[^\n]+)
+    ^{re.escape(MARK)}(?P<version>\S+);
+    \ (?:{re.escape(_RENDERED)}|{re.escape(_VENDORED)})(?P<spec>[^\n]+)
     \n\#\ spec\ (?P<spec_digest>{_DIGEST}),
     {_GAP}template\ (?P<template>\w+)\ (?P<template_digest>{_DIGEST}),
     {_GAP}text\ (?P<text_digest>{_DIGEST});
@@ -75,6 +83,19 @@ class Provenance:
     @property
     def verified(self) -> bool:
         return bool(self.levels)
+
+
+def name_vendor(text: str) -> str:
+    """Returns a rendered text with `kgen vendor` as the command that makes it again.
+
+    It has to be stamped anew.
+    """
+    comment = _find(text)
+    if comment is None:
+        return text
+    start, end = comment.span()
+    said = comment[0].replace(_RENDERED, _VENDORED, 1)
+    return text[:start] + said + text[end:]
 
 
 def levels_text(allowed: Sequence[str]) -> str:

@@ -89,12 +89,13 @@ def open_place(path: Path) -> Place:
     if path.exists() and not path.is_dir():
         raise FileError(f"{path} is not a directory")
     project = find_project(path)
+    placement = PLAIN if project is None else project.placement
     lock = lockfile.read(path)
     refuse_links(path, (path / entry.path for entry in lock.files) if lock else ())
     return Place(
         path=path,
         lock=lock,
-        placement=PLAIN if project is None else project.placement,
+        placement=dataclasses.replace(placement, vendored=True),
         copies=project is not None and project.copies_specs,
     )
 

@@ -141,3 +141,15 @@ def test_a_file_that_is_missing():
         5,
         "error: none.py cannot be read: No such file or directory\n",
     )
+
+
+def test_a_vendored_module_is_as_its_repository_wants_it():
+    Path(".git").mkdir()
+    Path("kgen.toml").write_text('[vendor]\npackage = "my.lib"\nheader = "Ours"\n')
+    path = spec("gemm")
+    assert kgen("vendor", "--no-verify", "dest", path).exit_code == 0
+    outcome = kgen("diff", "dest/gemm.py", path)
+    assert (outcome.exit_code, outcome.stdout) == (
+        0,
+        "dest/gemm.py -> specs/gemm.toml (gemm): no difference\n",
+    )

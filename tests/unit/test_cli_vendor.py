@@ -121,6 +121,28 @@ class TestWriting:
             assert entry.sha256 == lockfile.digest_of(found[entry.path])
             assert entry.template_digest in found[entry.path]
 
+    @pytest.mark.parametrize("settings", ["", 'header = "Copyright"\n'])
+    def test_files_name_the_command_that_makes_them_again(self, here, settings):
+        Path("kgen.toml").write_text(f"[vendor]\n{settings}")
+        vendor("dest")
+        found = tree()
+        for path in ("a.py", "tests/test_a.py"):
+            assert (
+                "; edit the spec instead and update DEST (with kgen.lock):\n"
+                "#   kgen vendor --update DEST specs/a.toml\n"
+            ) in found[path]
+            assert provenance.read(found[path]).spec == "specs/a.toml"
+            assert provenance.read(found[path]).intact
+            assert "kgen render" not in found[path]
+            assert max(map(len, found[path].splitlines())) <= provenance.WIDTH
+
+    def test_files_from_before_kgen_vendor_was_named_are_kgens(self, vendored):
+        kgen("render", "--no-verify", *TEMPLATES, "--out", "other")
+        Path("other/a.py").rename("dest/a.py")
+        assert check()[1] == ["stale dest/a.py (kgen writes it otherwise now)"]
+        assert vendor("--update", "dest")[0] == 0
+        assert check() == (0, [], "")
+
     def test_the_lock_does_not_depend_on_the_way(self, here):
         vendor("one")
         vendor("two", "specs/b.toml", "-j", 1)
@@ -173,7 +195,7 @@ class TestWriting:
         Path("kgen.toml").write_text("[vendor]\nspecs = true\n")
         add_spec("c", "kernels")
         vendor("dest", "kernels")
-        assert "#   kgen render specs/c.toml\n" in tree()["c.py"]
+        assert "#   kgen vendor --update DEST specs/c.toml\n" in tree()["c.py"]
         assert check() == (0, [], "")
         assert check("kernels") == (0, [], "")
 
