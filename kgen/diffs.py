@@ -17,12 +17,31 @@ def diff(target: "Target") -> str:
     return _unified(target.old or "", target.output.text, old_path, path)
 
 
-def edits(target: "Target") -> str:
-    """Returns what someone changed in the place of `target`, as a unified diff."""
+def edits(target: "Target", *, also: str | None = None) -> str:
+    """Returns what someone changed in the place of `target`, as a unified diff.
+
+    Args:
+      target: The file, and the text that belongs there.
+      also: What else has changed since; the diff shows that, too.
+    """
     if target.old is None:
         return f"{target.path} is not UTF-8 text\n"
     path = str(target.path)
-    return _unified(target.output.text, target.old, f"{path} as kgen writes it", path)
+    since = f" now ({also})" if also else ""
+    name = f"{path} as kgen writes it{since}"
+    return _unified(target.output.text, target.old, name, path)
+
+
+def first_difference(target: "Target") -> int | None:
+    """Returns the first line of a file that is not what its spec yields."""
+    if target.old is None:
+        return None
+    old = target.old.replace("\r\n", "\n").split("\n")
+    new = target.output.text.split("\n")
+    pairs = enumerate(zip(old, new, strict=False), start=1)
+    # The provenance comment has digests, which differ whatever else does.
+    differing = [line for line, (a, b) in pairs if a != b and not a.startswith("# ")]
+    return next(iter(differing), None)
 
 
 def _unified(old: str, new: str, old_path: str, new_path: str) -> str:

@@ -19,7 +19,6 @@ from kgen.github_summary import Summary
 from kgen.report import Report
 
 if TYPE_CHECKING:
-    from kgen.emit.write import Target
     from kgen.pipeline import Outcome
     from kgen.verdicts import Result
 
@@ -75,12 +74,20 @@ class GithubReport(Report):
                 file.write(self._summary.text())
 
     def compared(self, outcome: "Outcome", *, required: bool) -> None:
+        from kgen.diffs import first_difference
+
         for target in outcome.targets:
-            self._lines[target.path] = _first_difference(target)
+            self._lines[target.path] = first_difference(target)
         super().compared(outcome, required=required)
 
     def found(
-        self, state: str, path: Path, remark: str | None, *, required: bool
+        self,
+        state: str,
+        path: Path,
+        remark: str | None,
+        *,
+        required: bool,
+        line: int | None = None,
     ) -> None:
         super().found(state, path, remark, required=required)
         self._summary.add_file(state, str(path), remark or "")
@@ -90,9 +97,14 @@ class GithubReport(Report):
                     title=f"kgen: {state}",
                     message=f"{path}: {remark or state}",
                     path=str(path),
-                    line=self._lines.get(path),
+                    line=line or self._lines.get(path),
                 )
             )
+
+    def edits(self, path: Path, text: str) -> None:
+        super().edits(path, text)
+        if text:
+            self._summary.add_edits(str(path), text)
 
     def not_compared(self, error: KgenError) -> None:
         super().not_compared(error)
@@ -157,18 +169,6 @@ def _annotation_of_problem(problem: Problem) -> Annotation:
 
 def _annotate(annotation: Annotation) -> None:
     click.echo(str(annotation).encode(errors="replace"))
-
-
-def _first_difference(target: "Target") -> int | None:
-    """Returns the first line of a file that is not what its spec yields."""
-    if target.old is None:
-        return None
-    old = target.old.replace("\r\n", "\n").split("\n")
-    new = target.output.text.split("\n")
-    pairs = enumerate(zip(old, new, strict=False), start=1)
-    # The provenance comment has digests, which differ whatever else does.
-    differing = [line for line, (a, b) in pairs if a != b and not a.startswith("# ")]
-    return next(iter(differing), None)
 
 
 def _in_repository(path: str) -> str:

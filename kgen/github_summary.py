@@ -21,6 +21,7 @@ class Summary:
         self._title = title
         self._up_to_date = 0
         self._files: list[tuple[str, str, str]] = []
+        self._edits: list[tuple[str, str]] = []
         self._problems: list[tuple[str, str]] = []
         self._results: list[Result] = []
 
@@ -30,6 +31,10 @@ class Summary:
             self._up_to_date += 1
         else:
             self._files.append((_code(path), state, _text(remark)))
+
+    def add_edits(self, path: str, diff: str) -> None:
+        """Adds what someone changed in a file, as a unified diff."""
+        self._edits.append((path, diff))
 
     def add_problem(self, problem: Problem) -> None:
         """Adds what is wrong with a spec."""
@@ -56,6 +61,8 @@ class Summary:
         if self._up_to_date:
             plural = "" if self._up_to_date == 1 else "s"
             yield from (f"{self._up_to_date} file{plural} up to date.", "")
+        for path, diff in self._edits:
+            yield from (f"### {_code(path)}: edited", "", *_fenced(diff, "diff"))
         if self._results:
             yield from self._verdicts()
 
@@ -99,13 +106,18 @@ def _detail(result: "Result") -> Iterator[str]:
     if failure is not None:
         head = f"{failure.level} {failure.status.replace('_', ' ')}"
         text = failure.detail
+    yield from (f"### {_code(result.label)}: {head}", "", *_fenced(text, "text"))
+
+
+def _fenced(text: str, language: str) -> Iterator[str]:
+    """Yields text as a block of code, at most so much of it as a summary bears."""
+    text = text.removesuffix("\n")
     if len(text) > LONGEST_DETAIL:
         text = f"{text[:LONGEST_DETAIL]} ..."
     fence = "```"
     while fence in text:
         fence += "`"
-    yield from (f"### {_code(result.label)}: {head}", "", f"{fence}text", text)
-    yield from (fence, "")
+    yield from (f"{fence}{language}", text, fence, "")
 
 
 def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:

@@ -25,6 +25,7 @@ from kgen.spec.wording import kind, write_key
 
 FILE = "kgen.toml"
 PYPROJECT = "pyproject.toml"
+_TOOL = ("tool", "kgen")
 
 PathText = Annotated[str, pydantic.Field(min_length=1, max_length=4_096)]
 
@@ -66,6 +67,7 @@ class Project:
     Attributes:
       path: The file.
       specs: Spec files, and directories of them.
+      names_specs: Whether the file names them; otherwise they need not be there.
       out: Directory for the modules.
       templates: Directories of templates; the first that has a name wins.
       placement: How vendored files are imported and begin.
@@ -74,6 +76,7 @@ class Project:
 
     path: Path
     specs: tuple[Path, ...]
+    names_specs: bool
     out: Path
     templates: tuple[Path, ...]
     placement: Placement
@@ -135,9 +138,6 @@ def _tool_table(
     return table, path, lines
 
 
-_TOOL = ("tool", "kgen")
-
-
 def _project(
     path: Path, table: dict[str, Any], lines: Mapping[KeyPath, int]
 ) -> Project:
@@ -161,6 +161,7 @@ def _project(
     return Project(
         path=_from_here(path),
         specs=tuple(_from_here(root / each) for each in file.specs),
+        names_specs="specs" in file.model_fields_set,
         out=_from_here(root / file.out),
         templates=tuple(_from_here(root / each) for each in file.templates),
         placement=placement,

@@ -38,6 +38,7 @@ _MADE = (
     "edited",
     "foreign",
     "removed",
+    "orphaned",
     "untracked",
 )
 _COMPARED = (
@@ -132,9 +133,18 @@ class Report:
             self._say(f"  hint: delete what is no longer needed{edits}")
 
     def found(
-        self, state: str, path: Path, remark: str | None, *, required: bool
+        self,
+        state: str,
+        path: Path,
+        remark: str | None,
+        *,
+        required: bool,
+        line: int | None = None,
     ) -> None:
-        """Tells how a file compares; anything but `unchanged` fails if `required`."""
+        """Tells how a file compares; anything but `unchanged` fails if `required`.
+
+        `line` is the first one that differs, if that is known: for annotations.
+        """
         if state == "unchanged":
             self._counts["up to date"] += 1
             self.note(f"unchanged {path}")
@@ -143,6 +153,12 @@ class Report:
         if required:
             self._weigh(ExitCode.DIFFERS)
         self._say(f"{state} {path}" + ("" if remark is None else f" ({remark})"))
+
+    def edits(self, path: Path, text: str) -> None:
+        """Prints what someone changed in a file to stdout, unless the user wants quiet."""
+        if not self._quiet:
+            # As bytes: a module is UTF-8, whatever the terminal's locale.
+            click.echo(text.encode(errors="surrogateescape"), nl=False)
 
     def not_compared(self, error: KgenError) -> None:
         """Tells why a module and its test could not be compared."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kgen.cli import EXIT_CODES
-from kgen.cli._options import check_finite, templates_option
+from kgen.cli._options import check_finite, report_of, templates_option
 from kgen.cli._project import DEFAULT_SPECS, project_here, specs_of, templates_of
 
 if TYPE_CHECKING:
@@ -35,6 +35,15 @@ if TYPE_CHECKING:
     "--force", is_flag=True, help="Overwrite files that were edited or are not kgen's."
 )
 @templates_option
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(("text", "github")),
+    default="text",
+    show_default=True,
+    help="With --check: text to read, or annotations and a job summary of GitHub "
+    "Actions.",
+)
 @click.option(
     "--no-verify", is_flag=True, help="Skip verification; the modules then say so."
 )
@@ -68,6 +77,7 @@ def command(
     update: bool,
     force: bool,
     templates: tuple[Path, ...],
+    output_format: str,
     no_verify: bool,
     jobs: int | None,
     timeout: float,
@@ -87,8 +97,9 @@ def command(
     files made from other specs nothing is said. Where --check finds no specs at all, it
     compares the files with kgen.lock.
 
-    Files that were edited, or that kgen did not write, are kept and told. --check needs
-    neither JAX nor time, and prints what was edited.
+    Files that were edited, or that kgen did not write, are kept and told. --force
+    overwrites them, but removes none. --check needs neither JAX nor time, and prints
+    what was edited.
 
     \b
     kgen vendor ../mylib/src/mylib/kernels specs/fp16_128x128.toml
@@ -96,28 +107,33 @@ def command(
     kgen vendor --update src/mylib/kernels
     """
     from kgen.pipeline import Options
-    from kgen.report import Report
+    from kgen.vendor.hints import update_command
 
     if check and (update or force):
         raise click.UsageError("--check goes with neither --update nor --force.")
+    if output_format == "github" and not check:
+        raise click.UsageError("--format github goes with --check.")
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other.")
-    project = project_here()
-    options = Options(
-        out=dest,
-        templates=templates_of(project, templates),
-        verify=not no_verify,
-        jobs=jobs or len(os.sched_getaffinity(0)),
-        force=force,
-        timeout=timeout,
-        cache=not no_cache,
-        keep=True,
-    )
-    with Report(quiet=quiet, verbose=verbose) as report:
+    repair = update_command(dest, specs, templates, verify=not no_verify)
+    with report_of(
+        f"kgen vendor --check {dest}", output_format, quiet=quiet, verbose=verbose
+    ) as report:
+        project = project_here()
+        options = Options(
+            out=dest,
+            templates=templates_of(project, templates),
+            verify=not no_verify,
+            jobs=jobs or len(os.sched_getaffinity(0)),
+            force=force,
+            timeout=timeout,
+            cache=not no_cache,
+            keep=True,
+        )
         if check:
-            _check(project, specs, options, report)
+            _check(project, specs, options, report, repair)
         else:
-            _write(project, specs, options, report, prune=update)
+            _write(project, specs, options, report, repair, prune=update)
     ctx.exit(report.exit_code)
 
 
@@ -126,9 +142,11 @@ def _write(
     given: tuple[Path, ...],
     options: "Options",
     report: "Report",
+    repair: str,
     *,
     prune: bool,
 ) -> None:
+    from kgen.vendor.hints import after_update
     from kgen.vendor.place import open_place
     from kgen.vendor.update import alone, update
 
@@ -140,8 +158,10 @@ def _write(
     with alone(options.out, lambda: report.announce(say)):
         place = open_place(options.out)
         sources = _sources(place, project, given, report, copies_first=prune)
-        update(place, sources, _placed(options, place), report, prune=prune)
+        kept = update(place, sources, _placed(options, place), report, prune=prune)
     report.sum_up_made()
+    for hint in after_update(kept, repair):
+        report.announce(f"  hint: {hint}")
 
 
 def _check(
@@ -149,9 +169,11 @@ def _check(
     given: tuple[Path, ...],
     options: "Options",
     report: "Report",
+    repair: str,
 ) -> None:
     from kgen.errors import KgenError
-    from kgen.vendor.compare import compare, compare_with_lock
+    from kgen.vendor.compare import Finding, compare, compare_with_lock
+    from kgen.vendor.hints import after_check
     from kgen.vendor.place import open_place
 
     place = open_place(options.out)
@@ -163,25 +185,40 @@ def _check(
             "There are no specs here: files are compared with kgen.lock alone."
         )
         findings = compare_with_lock(place)
-    edited = ""
+        repair = f"with the specs: {repair} SPECS"
+    found: list[Finding] = []
     for finding in findings:
         if isinstance(finding, KgenError):
             report.not_compared(finding)
             continue
-        if finding.edits:
-            edited = "; with --force it undoes edits, too"
-        report.found(finding.state, finding.path, finding.remark, required=True)
-        click.echo(finding.edits.encode(errors="surrogateescape"), nl=False)
+        found.append(finding)
+        report.found(
+            finding.state,
+            finding.path,
+            finding.remark,
+            required=True,
+            line=finding.line,
+        )
+        report.edits(finding.path, finding.edits)
     report.sum_up_compared()
-    if report.exit_code == 1:
-        report.announce(f"  hint: kgen vendor --update {options.out}{edited}")
+    for hint in after_check(found, repair):
+        report.announce(f"  hint: {hint}")
 
 
 def _has_specs(
     place: "Place", project: "Project | None", given: tuple[Path, ...]
 ) -> bool:
-    has_copies = bool(_copies_of(place))
-    return bool(given) or has_copies or project is not None or DEFAULT_SPECS.is_dir()
+    return bool(given) or bool(_copies_of(place)) or _are_specs_here(project)
+
+
+def _are_specs_here(project: "Project | None") -> bool:
+    """Whether the current directory has specs, or a project file that names some.
+
+    A project file may be there for `[vendor]` alone.
+    """
+    if project is None:
+        return DEFAULT_SPECS.exists()
+    return project.names_specs or any(place.exists() for place in project.specs)
 
 
 def _copies_of(place: "Place") -> tuple[Path, ...]:
@@ -205,7 +242,7 @@ def _sources(
     from kgen.vendor.sources import load
 
     places = given or (_copies_of(place) if copies_first else ())
-    if not places and project is None and not DEFAULT_SPECS.exists():
+    if not places and not _are_specs_here(project):
         raise UsageError(
             f"there are no specs here for {place.path}\n"
             "  hint: name them: kgen vendor DEST SPECS; or let a kgen.toml do it"

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from kgen import pipeline
-from kgen.diffs import edits
+from kgen.diffs import edits, first_difference
 from kgen.emit import provenance, tree
 from kgen.emit.write import State, Target, read_text
 from kgen.errors import KgenError
@@ -25,6 +25,9 @@ from kgen.workers import Track
 
 UNCHANGED = "unchanged"
 ORPHANED = "orphaned"
+_EDITED = "it was edited since kgen wrote it"
+_DELETED = "it was deleted"
+_SETTINGS = "the settings in [vendor] changed"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -36,14 +39,18 @@ class Finding:
       path: The file.
       remark: Why, if that can be told.
       edits: What someone changed in it, as a unified diff; else empty.
+      line: The first line that differs, if that is known.
       entry: What the lock should say of it; None if kgen does not keep it.
+      owned: Whether an update may set it right: no work of someone else's is lost.
     """
 
     state: str
     path: Path
     remark: str | None = None
     edits: str = ""
+    line: int | None = None
     entry: Entry | None = None
+    owned: bool = True
 
 
 def compare(
@@ -61,7 +68,7 @@ def compare(
     expected = places_of(place, sources)
     found += orphaned(place, sources, expected)
     yield from (finding for finding in found if finding.state == ORPHANED)
-    yield from _strays(place, sources, expected)
+    yield from strays(place, sources, expected)
     if place.lock is None:
         yield Finding(state="missing", path=place.lock_path)
     elif same and all(finding.state == UNCHANGED for finding in found):
@@ -80,16 +87,18 @@ def places_of(place: Place, sources: Sources) -> set[Path]:
 
 def compare_with_lock(place: Place) -> Iterator[Finding]:
     """Yields how every file compares with the lock: all that can be told without specs."""
+    if place.lock is not None and place.lock.vendor != place.settings:
+        yield Finding(state="stale", path=place.lock_path, remark=_SETTINGS)
     for entry in place.entries:
         path = place.path / entry.path
         if not path.exists():
-            yield Finding(state="missing", path=path)
+            yield Finding(state="missing", path=path, remark=_DELETED)
             continue
         text = read_text(path)
         same = text is not None and lockfile.digest_of(text) == entry.sha256
         state = UNCHANGED if same else "edited"
         remark = None if same else "it is not what kgen.lock says"
-        yield Finding(state=state, path=path, remark=remark)
+        yield Finding(state=state, path=path, remark=remark, owned=same)
 
 
 def orphaned(
@@ -108,9 +117,11 @@ def orphaned(
             remark = f"{entry.spec} does not make it any more"
         else:
             remark = f"its spec {entry.spec} is gone"
-        if not is_untouched(place, entry):
-            remark += "; it was edited since kgen wrote it"
-        yield Finding(state=ORPHANED, path=path, remark=remark, entry=entry)
+        if not (untouched := is_untouched(place, entry)):
+            remark += f"; {_EDITED}"
+        yield Finding(
+            state=ORPHANED, path=path, remark=remark, entry=entry, owned=untouched
+        )
 
 
 def vanished(place: Place, sources: Sources) -> list[str]:
@@ -124,20 +135,29 @@ def vanished(place: Place, sources: Sources) -> list[str]:
 
 def finding_of(place: Place, target: Target, entry: Entry) -> Finding:
     """Returns how a file compares, in words."""
-    state, remark, changed = str(target.state), None, ""
+    remark: str | None = None
+    state, changed = str(target.state), ""
     if target.state is State.DIFFERS:
         state = "stale"
         remark = _why_stale(place, target, entry.kind)
     elif target.state is State.EDITED:
-        remark = "it was edited since kgen wrote it"
+        remark = _EDITED
         others = provenance.explain_difference(target.old or "", target.output.text)
         if others is not None:
             remark += f"; apart from that, {others}"
-        changed = edits(target)
+        changed = edits(target, also=others)
     elif target.state is State.FOREIGN:
         remark = "it was not written by kgen"
+    elif target.state is State.MISSING:
+        remark = _why_missing(place, entry)
     return Finding(
-        state=state, path=target.path, remark=remark, edits=changed, entry=entry
+        state=state,
+        path=target.path,
+        remark=remark,
+        edits=changed,
+        line=first_difference(target),
+        entry=entry,
+        owned=target.state.owned,
     )
 
 
@@ -163,6 +183,16 @@ def _files(
         yield Finding(state=state, path=output.path, remark=remark)
 
 
+def _why_missing(place: Place, entry: Entry) -> str | None:
+    if place.lock is None:
+        return None  # Nothing tells what was here before.
+    if place.lock.entry(entry.path) is not None:
+        return _DELETED
+    if any(other.spec == entry.spec for other in place.entries):
+        return f"{entry.spec} did not make it before"
+    return f"its spec {entry.spec} is new"
+
+
 def _why_stale(place: Place, target: Target, kind: Kind) -> str:
     if kind is Kind.SPEC:
         return "the spec that it is a copy of changed"
@@ -171,11 +201,11 @@ def _why_stale(place: Place, target: Target, kind: Kind) -> str:
     if then is not None and now is not None and then.spec != now.spec:
         reasons.append(f"its spec was {then.spec}, and is {now.spec}")
     if place.lock is not None and place.lock.vendor != place.settings:
-        reasons.append("the settings in [vendor] changed")
+        reasons.append(_SETTINGS)
     return ", ".join(reasons) or "kgen writes it otherwise now"
 
 
-def _strays(place: Place, sources: Sources, expected: "set[Path]") -> Iterator[Finding]:
+def strays(place: Place, sources: Sources, expected: "set[Path]") -> Iterator[Finding]:
     """Yields kgen's files that neither the lock nor the specs know."""
     if "" not in sources.within:
         return
@@ -183,8 +213,8 @@ def _strays(place: Place, sources: Sources, expected: "set[Path]") -> Iterator[F
     for orphan in tree.find_orphans(place.path, known, ["."]):
         remark = "neither a spec nor kgen.lock knows it"
         if orphan.edited:
-            remark += "; it was edited since kgen wrote it"
-        yield Finding(state=ORPHANED, path=orphan.path, remark=remark)
+            remark += f"; {_EDITED}"
+        yield Finding(state=ORPHANED, path=orphan.path, remark=remark, owned=False)
 
 
 def _lock(place: Place, good: list[Entry], gone: list[str]) -> Iterator[Finding]:
@@ -198,5 +228,5 @@ def _lock(place: Place, good: list[Entry], gone: list[str]) -> Iterator[Finding]
     if place.lock.kgen != meant.kgen:
         reason = f"written by kgen {place.lock.kgen}"
     elif place.lock.vendor != meant.vendor:
-        reason = "the settings in [vendor] changed"
+        reason = _SETTINGS
     yield Finding(state="stale", path=place.lock_path, remark=reason)

@@ -22,7 +22,14 @@ from kgen.emit.write import (
 )
 from kgen.report import Report
 from kgen.vendor import lockfile
-from kgen.vendor.compare import Finding, finding_of, orphaned, places_of, vanished
+from kgen.vendor.compare import (
+    Finding,
+    finding_of,
+    orphaned,
+    places_of,
+    strays,
+    vanished,
+)
 from kgen.vendor.lockfile import Entry, Kind
 from kgen.vendor.place import (
     Place,
@@ -59,7 +66,7 @@ def update(
     report: Report,
     *,
     prune: bool,
-) -> None:
+) -> list[Finding]:
     """Makes a directory what specs yield, and tells what became of each file.
 
     Args:
@@ -69,18 +76,27 @@ def update(
       report: Is told.
       prune: Whether files that no spec makes any more are removed.
 
+    Returns:
+      The files that are not what the specs yield, since someone else's work is in them.
+
     Raises:
       FileError: a file cannot be read or written.
     """
     expected = places_of(place, sources)
     refuse_links(place.path, (*expected, place.lock_path))
     tree.check_writable(place.path)
-    good, unmade = _modules(place, sources, options, report)
-    copies = _copies(place, sources, options, report, without=unmade)
+    kept: list[Finding] = []
+    good, unmade = _modules(place, sources, options, report, kept)
+    copies = _copies(place, sources, options, report, kept, without=unmade)
     good += [entry_of_copy(place, copy.output) for copy in copies]
     write([output for output in place.package_files() if not output.path.exists()])
     orphans = tuple(orphaned(place, sources, expected))
     removed = [f.path for f in orphans if _settled(place, f, prune, report)]
+    if prune:
+        lost = (*orphans, *strays(place, sources, expected))
+        kept += [f for f in lost if f.path not in removed]
+        for stray in lost[len(orphans) :]:
+            _tell_kept(stray, report)
     gone = [*map(place.name_of, removed), *vanished(place, sources)]
     lock = place.locked_with(good, gone)
     text = lockfile.write_text(lock)
@@ -91,12 +107,17 @@ def update(
         report.note(
             f"{'copied' if copy.output in changed else 'unchanged'} {copy.path}"
         )
+    return kept
 
 
 def _modules(
-    place: Place, sources: Sources, options: pipeline.Options, report: Report
+    place: Place,
+    sources: Sources,
+    options: pipeline.Options,
+    report: Report,
+    all_kept: list[Finding],
 ) -> tuple[list[Entry], set[str]]:
-    """Makes the modules and their tests.
+    """Makes the modules and their tests; adds those that are kept to `all_kept`.
 
     Returns:
       The lock's entries of those that are as they should be, and the specs of others.
@@ -119,7 +140,8 @@ def _modules(
                 report.made(dataclasses.replace(outcome, targets=targets))
             for kind, target in kept:
                 entry = entry_of(place, target.output, kind)
-                _tell_kept(finding_of(place, target, entry), report)
+                all_kept.append(finding_of(place, target, entry))
+                _tell_kept(all_kept[-1], report)
             good += [entry_of(place, target.output, kind) for kind, target in done]
     return good, unmade
 
@@ -129,17 +151,20 @@ def _copies(
     sources: Sources,
     options: pipeline.Options,
     report: Report,
+    all_kept: list[Finding],
     *,
     without: set[str],
 ) -> list[Target]:
-    """Returns the copies of specs that may be written, and tells of the others."""
+    """Returns the copies of specs that may be written, and tells of the others, which
+    it adds to `all_kept`."""
     found = []
     for copy in sources.copies:
         if place.name_of(copy.path) in without:
             continue  # Its modules are those of the copy that is there.
         target = inspect_copy(place, copy)
         if _is_kept(target, options):
-            _tell_kept(finding_of(place, target, entry_of_copy(place, copy)), report)
+            all_kept.append(finding_of(place, target, entry_of_copy(place, copy)))
+            _tell_kept(all_kept[-1], report)
         else:
             found.append(target)
     return found

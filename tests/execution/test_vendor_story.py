@@ -190,8 +190,8 @@ def _renamed_spec(repository):
         1,
         "",
         [
-            f"missing {KERNELS}/tiny.py",
-            f"missing {KERNELS}/tests/test_tiny.py",
+            f"missing {KERNELS}/tiny.py (its spec specs/tiny.toml is new)",
+            f"missing {KERNELS}/tests/test_tiny.py (its spec specs/tiny.toml is new)",
             f"orphaned {KERNELS}/small.py (its spec specs/small.toml is gone)",
             f"orphaned {KERNELS}/tests/test_small.py"
             " (its spec specs/small.toml is gone)",
@@ -206,7 +206,8 @@ def _renamed_spec(repository):
 
 def _deleted_file(repository):
     (repository / "tests/test_tiny.py").unlink()
-    assert repository.check() == (1, "", [f"missing {KERNELS}/tests/test_tiny.py"])
+    line = f"missing {KERNELS}/tests/test_tiny.py (it was deleted)"
+    assert repository.check() == (1, "", [line])
     assert repository.update() == 0
     assert repository.check() == (0, "", [])
     assert repository.git("status", "--short") == ""

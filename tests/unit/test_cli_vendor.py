@@ -265,7 +265,11 @@ class TestCheck:
     @pytest.mark.parametrize(
         ("old", "hint"),
         [
-            ("a.py", "kgen vendor --update dest; with --force it undoes edits, too"),
+            (
+                "a.py",
+                "kgen vendor --update dest; it keeps edited files, and overwrites them"
+                " with --force",
+            ),
             (None, "kgen vendor --update dest"),
         ],
     )
@@ -277,18 +281,45 @@ class TestCheck:
         done = kgen("vendor", "--check", "dest")
         assert done.stderr.splitlines()[-1] == f"  hint: {hint}"
 
+    def test_the_hint_has_what_the_check_was_given(self, vendored):
+        add_spec("a", n=128)
+        done = kgen("vendor", "--check", "dest", "specs/a.toml", "--no-verify", "-q")
+        assert (done.exit_code, done.stderr) == (1, "")
+        done = kgen("vendor", "--check", "dest", "specs/a.toml", *TEMPLATES)
+        assert done.stderr.splitlines()[-1] == (
+            "  hint: kgen vendor --update dest specs/a.toml --templates templates"
+        )
+
+    def test_quiet_prints_no_diff(self, vendored):
+        edit("a.py")
+        done = kgen("vendor", "--check", "dest", "--no-verify", *TEMPLATES, "-q")
+        assert (done.exit_code, done.stdout, done.stderr) == (1, "", "")
+
     def test_an_edited_file_of_a_changed_spec(self, vendored):
         edit("a.py")
         add_spec("a", n=128)
-        assert check()[1][0] == (
+        _, lines, diff = check()
+        assert lines[0] == (
             "edited dest/a.py (it was edited since kgen wrote it;"
             " apart from that, its spec changed)"
+        )
+        assert diff.startswith(
+            "--- dest/a.py as kgen writes it now (its spec changed)\n"
         )
 
     def test_missing_files(self, vendored):
         Path("dest/a.py").unlink()
         Path("dest/tests/test_b.py").unlink()
-        assert check()[:2] == (1, ["missing dest/a.py", "missing dest/tests/test_b.py"])
+        add_spec("c")
+        assert check()[:2] == (
+            1,
+            [
+                "missing dest/a.py (it was deleted)",
+                "missing dest/tests/test_b.py (it was deleted)",
+                "missing dest/c.py (its spec specs/c.toml is new)",
+                "missing dest/tests/test_c.py (its spec specs/c.toml is new)",
+            ],
+        )
 
     def test_a_foreign_file(self, here):
         Path("dest").mkdir()
@@ -300,8 +331,8 @@ class TestCheck:
         assert check()[:2] == (
             1,
             [
-                "missing dest/c.py",
-                "missing dest/tests/test_c.py",
+                "missing dest/c.py (specs/a.toml did not make it before)",
+                "missing dest/tests/test_c.py (specs/a.toml did not make it before)",
                 "orphaned dest/a.py (specs/a.toml does not make it any more)",
                 "orphaned dest/tests/test_a.py (specs/a.toml does not make it any more)",
             ],
@@ -355,6 +386,15 @@ class TestCheck:
             1,
             ["orphaned dest/c.py (neither a spec nor kgen.lock knows it)"],
         )
+        code, lines = vendor("--update", "dest")
+        assert code == 1
+        assert lines[-3:] == [
+            "orphaned dest/c.py (neither a spec nor kgen.lock knows it; kept)",
+            "2 modules unchanged, 1 orphaned.",
+            "  hint: orphans that were edited, or are not in kgen.lock, are yours to"
+            " delete",
+        ]
+        assert vendor("--check", "dest")[1][-1] == lines[-1]
 
     def test_a_checkout_with_crlf(self, copied):
         for path in Path("dest").rglob("*.*"):
@@ -374,8 +414,35 @@ class TestCheck:
         Path("dest/b.py").unlink()
         assert vendor("--check", "dest")[1][1:3] == [
             "edited dest/a.py (it is not what kgen.lock says)",
-            "missing dest/b.py",
+            "missing dest/b.py (it was deleted)",
         ]
+
+    @pytest.mark.parametrize("text", ["", '[vendor]\npackage = "x"\n'])
+    def test_a_project_file_may_be_there_for_vendor_alone(self, vendored, text):
+        Path("specs").rename("elsewhere")
+        Path("kgen.toml").write_text(text)
+        code, lines = vendor("--check", "dest")
+        assert lines[0].startswith("There are no specs here")
+        if text:
+            hint = "kgen vendor --update dest --templates templates --no-verify SPECS"
+            assert (code, lines[1:]) == (
+                1,
+                [
+                    "stale dest/kgen.lock (the settings in [vendor] changed)",
+                    "1 file stale, 4 up to date.",
+                    f"  hint: with the specs: {hint}",
+                ],
+            )
+        else:
+            assert (code, lines[1:]) == (0, ["4 files up to date."])
+        assert vendor("--update", "dest")[0] == 2
+
+    def test_specs_that_a_project_file_names_must_be_there(self, vendored):
+        Path("kgen.toml").write_text('specs = ["spcs"]\n')
+        assert vendor("--check", "dest") == (
+            5,
+            ["error: spcs: no such file or directory"],
+        )
 
 
 class TestCopies:
@@ -438,7 +505,10 @@ class TestCopies:
 
     def test_a_new_spec_beside_them(self, copied):
         add_spec("c", "dest/specs")
-        assert check()[1] == ["missing dest/c.py", "missing dest/tests/test_c.py"]
+        assert check()[1] == [
+            "missing dest/c.py (its spec specs/c.toml is new)",
+            "missing dest/tests/test_c.py (its spec specs/c.toml is new)",
+        ]
         vendor("--update", "dest")
         assert check() == (0, [], "")
 
@@ -465,6 +535,8 @@ class TestUpdate:
                 " apart from that, its spec changed; kept)",
                 "rendered dest/b.py (unverified)",
                 "2 modules rendered, 1 edited.",
+                "  hint: to overwrite edited files: kgen vendor --update --force dest"
+                " --templates templates --no-verify",
             ],
         )
         assert tree()["a.py"].endswith("# mine\n")
@@ -495,7 +567,9 @@ class TestUpdate:
                 "removed dest/a.py (its spec specs/a.toml is gone)",
                 "orphaned dest/tests/test_a.py (its spec specs/a.toml is gone;"
                 " it was edited since kgen wrote it; kept)",
-                "1 module unchanged, 1 removed.",
+                "1 module unchanged, 1 removed, 1 orphaned.",
+                "  hint: orphans that were edited, or are not in kgen.lock, are yours"
+                " to delete",
             ],
         )
         assert sorted(tree()) == [

@@ -148,6 +148,30 @@ def test_a_bad_project_file_is_annotated(here):
     )
 
 
+def test_vendored_files_are_annotated_with_what_was_edited(here):
+    assert kgen("vendor", "dest", "--no-verify", "-q").exit_code == 0
+    module = Path("dest/small.py")
+    lines = module.read_text().split("\n")
+    index = next(i for i, line in enumerate(lines) if "TILE_M, TILE_N" in line)
+    lines[index] += "  # ```::mine"
+    module.write_text("\n".join(lines))
+    Path("dest/tests/test_small.py").unlink()
+    outcome = kgen("vendor", "--check", "dest", "--no-verify", "--format", "github")
+    assert outcome.exit_code == 1
+    told = [line for line in outcome.stdout.splitlines() if line.startswith("::")]
+    assert told == [
+        f"::error file=kernels/dest/small.py,line={index + 1},"
+        "title=kgen%3A edited::dest/small.py: it was edited since kgen wrote it",
+        "::error file=kernels/dest/tests/test_small.py,line=1,"
+        "title=kgen%3A missing::dest/tests/test_small.py: it was deleted",
+    ]
+    text = summary()
+    assert text.startswith("## kgen vendor --check dest\n")
+    assert "| `dest/tests/test_small.py` | missing | it was deleted |" in text
+    assert "### `dest/small.py`: edited\n\n````diff\n--- dest/small.py as kgen" in text
+    assert f"+{lines[index]}\n" in text
+
+
 def test_verdicts_are_summed_up_in_a_table(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
     passed = LevelResult(level="static", status="passed")
@@ -189,7 +213,8 @@ def test_a_report_without_a_summary_file(monkeypatch, capsys):
     assert capsys.readouterr().out == "::error title=kgen::no such file\n"
 
 
-def test_the_format_goes_with_check():
-    outcome = kgen("render", "--format", "github")
+@pytest.mark.parametrize("command", [("render",), ("vendor", "--update", "dest")])
+def test_the_format_goes_with_check(command):
+    outcome = kgen(*command, "--format", "github")
     assert outcome.exit_code == 2
     assert "--format github goes with --check." in outcome.stderr
