@@ -1,12 +1,16 @@
 """The plan: every choice made, every number resolved, every budget added up."""
 
+from typing import TYPE_CHECKING
+
 from kgen import operations
 from kgen.errors import SpecError
 from kgen.plan.base import Plan
-from kgen.spec.source import SourcedSpec
+
+if TYPE_CHECKING:
+    from kgen.spec.source import SourcedSpec
 
 
-def make_plan(source: SourcedSpec) -> Plan:
+def make_plan(source: "SourcedSpec") -> Plan:
     """Returns the plan for one spec.
 
     Raises:

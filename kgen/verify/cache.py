@@ -16,8 +16,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import platformdirs
-
 from kgen.verify.request import Request, Verdict
 
 DIRECTORY_VARIABLE = "KGEN_CACHE_DIR"
@@ -26,8 +24,12 @@ DISTRIBUTIONS = ("jax", "jaxlib")
 
 def directory() -> Path:
     """Returns where verdicts are kept; `KGEN_CACHE_DIR` names another cache."""
-    chosen = os.environ.get(DIRECTORY_VARIABLE) or platformdirs.user_cache_dir("kgen")
-    return Path(chosen) / "verdicts"
+    if chosen := os.environ.get(DIRECTORY_VARIABLE):
+        return Path(chosen) / "verdicts"
+    # Needed by the default alone; machines with a GPU often lack it.
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("kgen"), "verdicts")
 
 
 def installed(distribution: str) -> str:
