@@ -1,0 +1,249 @@
+"""Operands, times and peers: what measuring is made of, as far as a CPU shows it."""
+
+import dataclasses
+import itertools
+import sys
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from kgen.errors import UsageError
+from kgen.measure import example, machine, operands, peers, timing
+from kgen.measure.problem import Problem
+
+PROBLEM = Problem(shape=(64, 128, 256), operand_dtype="bfloat16", out_dtype="bfloat16")
+LARGE = dataclasses.replace(PROBLEM, shape=(4096, 8192, 4096))
+
+
+@pytest.mark.parametrize(
+    ("operand_bytes", "l2_bytes", "count"),
+    [(100, 1000, 30), (101, 1000, 30), (10, 1000, 32), (10_000, 1000, 1), (50, 25, 2)],
+)
+def test_operands_go_beyond_l2_three_times_within_bounds(
+    operand_bytes, l2_bytes, count
+):
+    assert operands.count_sets(operand_bytes, l2_bytes) == count
+
+
+def test_operands_are_normal_distinct_and_the_same_every_time():
+    sets = operands.draw((64, 128, 256), "bfloat16", "nt", l2_bytes=65_536)
+    assert [(a.shape, b.shape) for a, b in sets] == [((64, 256), (128, 256))] * 2
+    assert {each.dtype for pair in sets for each in pair} == {jnp.dtype("bfloat16")}
+    values = [np.asarray(each, np.float64) for pair in sets for each in pair]
+    for each in values:
+        assert abs(each.mean()) < 0.05
+        assert abs(each.std() - 1) < 0.05
+        # Drawn in bfloat16, a few hundred values would come again and again.
+        assert len(np.unique(each)) > 1500
+    for left, right in itertools.combinations(values, 2):
+        assert not np.array_equal(left.ravel()[:100], right.ravel()[:100])
+    again = operands.draw((64, 128, 256), "bfloat16", "nt", l2_bytes=65_536)
+    for left, right in zip(jax.tree.leaves(sets), jax.tree.leaves(again), strict=True):
+        assert np.array_equal(left, right)
+
+
+def test_bytes_and_operations_of_a_problem():
+    for layout, b in (("nn", (256, 128)), ("nt", (128, 256))):
+        problem = dataclasses.replace(PROBLEM, layout=layout)
+        assert problem.operand_shapes == ((64, 256), b)
+        assert problem.operand_bytes == 2 * (64 * 256 + 256 * 128)
+        assert problem.work.flops == 2 * 64 * 128 * 256
+        assert problem.work.minimal_bytes == problem.operand_bytes + 2 * 64 * 128
+
+
+def test_an_executable_calls_the_function_on_every_set():
+    sets = operands.draw((8, 4, 16), "float32", "nn", l2_bytes=800)
+    compiled = timing.compile_each(lambda a, b: a @ b, sets)
+    assert compiled.calls == len(sets) == 4
+    for product, (a, b) in zip(compiled.run(sets), sets, strict=True):
+        np.testing.assert_allclose(product, a @ b, rtol=1e-5)
+
+
+def test_executables_take_turns_and_each_begins_a_round():
+    turns = []
+
+    def measure(run, sets, runs):
+        turns.append(run)
+        return [1.0, 30.0, 20.0]
+
+    def named(name):
+        run = lambda sets: name  # noqa: E731
+        names[run] = name
+        return timing.Compiled(run=run, calls=4)
+
+    names = {}
+    executables = {name: named(name) for name in "abc"}
+    samples = timing.interleave(executables, [(1, 2)], rounds=4, measure=measure)
+    assert "".join(names[run] for run in turns) == "abcbcacababc"
+    # The median of the runs, for one of the four calls.
+    assert samples == dict.fromkeys("abc", timing.Samples(us=(5.0,) * 4))
+
+
+def test_at_least_one_round():
+    with pytest.raises(ValueError, match="rounds=0 must be positive"):
+        timing.interleave({}, [], rounds=0)
+
+
+def test_median_and_spread_of_samples():
+    samples = timing.Samples(us=(10.0, 12.0, 11.0, 9.0, 100.0))
+    assert samples.median == 11.0
+    assert samples.spread == pytest.approx((12 - 10) / 2 / 11)
+    assert timing.Samples(us=(7.0,)).spread == 0.0
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="there is a GPU")
+def test_without_cupti_it_says_so():
+    compiled = timing.compile_each(lambda a, b: a @ b, [(jnp.ones((2, 2)),) * 2])
+    with pytest.raises(timing.MeasuringError, match="kernels cannot be timed: CUPTI"):
+        timing.cupti(compiled.run, [(jnp.ones((2, 2)),) * 2], 2)
+
+
+def profile_as(monkeypatch, times):
+    monkeypatch.setattr(
+        timing, "_profiler", lambda: lambda f, iterations: lambda sets: (None, times)
+    )
+
+
+def test_times_of_the_profiler_are_milliseconds(monkeypatch):
+    profile_as(monkeypatch, [0.25, 0.5])
+    assert timing.cupti(None, [], 2) == [250.0, 500.0]
+    profile_as(monkeypatch, 0.25)
+    assert timing.cupti(None, [], 1) == [250.0]
+    profile_as(monkeypatch, None)
+    with pytest.raises(timing.MeasuringError, match="CUPTI saw no kernel run"):
+        timing.cupti(None, [], 2)
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="there is a GPU")
+def test_without_a_gpu_the_machine_says_so():
+    with pytest.raises(machine.NoGpuError) as error:
+        machine.find_gpu("sm_90a")
+    assert str(error.value) == (
+        f"nothing to measure on: jax {jax.__version__} sees no NVIDIA GPU, only cpu\n"
+        "  allowed: a machine with a GPU that kgen knows: NVIDIA Hopper (sm_90a)\n"
+        "  hint: `kgen doctor` tells what JAX sees; `kgen verify` proves kernels on a CPU"
+    )
+
+
+def test_a_machine_is_told_as_text():
+    client = types.SimpleNamespace(platform_version="PJRT C API\ncuda 13010")
+    device = types.SimpleNamespace(
+        device_kind="NVIDIA H200", compute_capability="9.0", client=client
+    )
+    told = machine.describe(device)
+    assert told.pop("driver")
+    assert told == {
+        "device": "NVIDIA H200",
+        "compute_capability": "9.0",
+        "cuda": "13.1",
+        "jax": jax.__version__,
+    }
+    assert machine.describe(jax.devices("cpu")[0])["cuda"] == machine.UNKNOWN
+
+
+@pytest.mark.parametrize("layout", ["nn", "nt"])
+def test_xla_is_the_product_in_the_dtype_that_was_asked_for(layout):
+    problem = dataclasses.replace(PROBLEM, layout=layout, out_dtype="float32")
+    sets = operands.draw(problem.shape, "bfloat16", layout, l2_bytes=1)
+    (product,) = peers.compile_xla(problem, sets).run(sets)
+    assert product.dtype == jnp.float32
+    a, b = (np.asarray(each, np.float64) for each in sets[0])
+    np.testing.assert_allclose(product, a @ (b if layout == "nn" else b.T), atol=1e-3)
+
+
+def test_unknown_peers_are_refused():
+    assert peers.check("xla") == "xla"
+    with pytest.raises(UsageError) as error:
+        peers.check("cublas")
+    assert str(error.value) == (
+        "there is no peer 'cublas'\n  allowed: xla, jax-example, torch"
+    )
+
+
+def test_torch_that_is_missing_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(peers.NoPeerError, match="PyTorch cannot be imported: "):
+        peers.compile_torch(PROBLEM, [])
+
+
+def stand_in_torch():
+    """Returns what has the few names of torch that are used, over numpy."""
+    matmul = types.SimpleNamespace(allow_tf32=False)
+    cuda = types.SimpleNamespace(is_available=lambda: True, synchronize=lambda: None)
+
+    class Tensor:
+        def __init__(self, values):
+            self.values = values
+
+        @property
+        def T(self):  # noqa: N802
+            return Tensor(self.values.T)
+
+        def to(self, dtype):
+            products.append((self.values, dtype))
+
+    products = []
+    return types.SimpleNamespace(
+        backends=types.SimpleNamespace(cuda=types.SimpleNamespace(matmul=matmul)),
+        cuda=cuda,
+        from_dlpack=lambda x: Tensor(np.asarray(x, np.float32)),
+        matmul=lambda a, b: Tensor(a.values @ b.values),
+        bfloat16="bfloat16",
+        products=products,
+    )
+
+
+@pytest.mark.parametrize("layout", ["nn", "nt"])
+def test_torch_multiplies_every_set_and_may_be_timed_by_jax(monkeypatch, layout):
+    torch = stand_in_torch()
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    problem = dataclasses.replace(PROBLEM, layout=layout)
+    sets = operands.draw(problem.shape, "bfloat16", layout, l2_bytes=65_536)
+    compiled = peers.compile_torch(problem, sets)
+    # `profiler.measure` would trace whatever is not of this kind.
+    assert isinstance(compiled.run, jax.stages.Wrapped)
+    compiled.run(sets)
+    assert compiled.calls == len(torch.products) == len(sets) == 2
+    for (product, dtype), (a, b) in zip(torch.products, sets, strict=True):
+        assert dtype == "bfloat16"
+        exact = jnp.dot(a, b if layout == "nn" else b.T, precision="highest")
+        np.testing.assert_allclose(product, exact, atol=1)
+
+
+def test_the_sweep_of_the_example_begins_with_its_own():
+    found = example.examples(LARGE)
+    own = [e for e in found if not e.cluster_dimension and e.tile_m >= 128]
+    assert found[: len(own)] == own
+    assert len(own) == 4 * 3 * 2 * 2
+    assert len(found) == len(set(found)) == 48 + 72 + 72
+
+
+def test_the_sweep_begins_with_tiles_that_fill_the_gpu():
+    small = dataclasses.replace(PROBLEM, shape=(1024, 1024, 1024))
+    first, last = example.examples(small)[0], example.examples(small)[-1]
+    assert (first.tile_m, first.tile_n) == (64, 64)
+    assert first.ctas(small.shape) == 128
+    assert last.ctas(small.shape) < 40
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"layout": "nt"}, "JAX's example takes B as [k, n] alone"),
+        (
+            {"out_dtype": "float32"},
+            "JAX's example takes float16 or bfloat16, and returns what it takes",
+        ),
+        (
+            {"shape": (16, 8192, 8192)},
+            "no tile of JAX's example divides m=16, n=8192, k=8192",
+        ),
+    ],
+)
+def test_what_the_example_cannot_compute_is_told(changes, reason):
+    with pytest.raises(peers.NoPeerError) as error:
+        example.examples(dataclasses.replace(LARGE, **changes))
+    assert str(error.value) == reason
