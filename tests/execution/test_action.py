@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from commands import kgen
 
 ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
@@ -17,7 +18,8 @@ EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}")
 INPUT = re.compile(r"inputs\.([\w-]+)")
 KNOWN = re.compile(
     r"(inputs\.[\w-]+|github\.action_path|steps\.python\.outputs\.python-path"
-    r"|!cancelled\(\)|'none'|&&|\|\||!=|\s)*"
+    r"|!cancelled\(\)|'none'|''|&&|\|\||!=|=="
+    r"|format\('\{0\} \{1\}', inputs\.[\w-]+, inputs\.[\w-]+\)|\s)*"
 )
 KERNEL = "bf16_64x64"
 
@@ -156,6 +158,36 @@ def test_an_invalid_spec_is_annotated_by_both(runner):
         assert code == 3
         assert told.startswith(f"::error file={spec},line=")
         assert "title=kgen%3A KG001::" in told
+
+
+def test_vendored_kernels_are_checked_and_proven(runner):
+    for place in ("one", "two"):
+        assert kgen("vendor", place, "--no-verify", "-q").exit_code == 0
+    module = Path(f"one/{KERNEL}.py")
+    module.write_text(module.read_text("utf-8") + "# mine\n", "utf-8")
+    Path(f"two/tests/test_{KERNEL}.py").unlink()
+    # As in a repository that owns no specs.
+    shutil.rmtree("specs")
+    shutil.rmtree("generated")
+
+    code, told = run("Check vendored", KGEN_VENDORED="one two")
+    assert code == 1
+    assert told == [
+        f"::error file={module},line=1,title=kgen%3A edited"
+        f"::{module}: it is not what kgen.lock says",
+        f"::error file=two/tests/test_{KERNEL}.py,line=1,title=kgen%3A missing"
+        f"::two/tests/test_{KERNEL}.py: it was deleted",
+    ]
+    summary = (runner / "summary.md").read_text("utf-8")
+    assert "## kgen vendor --check one\n" in summary
+    assert "## kgen vendor --check two\n" in summary
+    assert run("Verify", KGEN_TARGETS=" one two", KGEN_LEVEL="static") == (0, [])
+
+
+def test_specs_are_not_checked_where_only_vendored_kernels_are():
+    assert STEPS["Check"]["if"] == (
+        "${{ inputs.vendored == '' || inputs.specs != '' || inputs.out != '' }}"
+    )
 
 
 def test_names_are_neither_options_nor_patterns(runner):
