@@ -46,6 +46,8 @@ KEPT_VARIABLES = (
 GPU_VARIABLES = ("CUDA_DEVICE_ORDER", "CUDA_ROOT", "CUDA_VISIBLE_DEVICES")
 """What the worker may see besides when it runs on a GPU."""
 
+WORKER = "kgen.verify.worker"
+
 MARK = "KGEN_VERIFY_DIRECTORY"
 """Marks the worker's processes, so that those that left its group are found, too."""
 
@@ -73,7 +75,7 @@ def run(request: Request, levels: Sequence[str], timeout: float) -> Verdict:
                 "timeout": timeout,
                 "parent": os.getpid(),
             }
-            with _worker(job, directory, gpu=GPU in levels) as worker:
+            with worker_process(job, directory, gpu=GPU in levels) as worker:
                 report.listen(worker)
     except OSError as error:
         report.fail(f"the worker could not be run: {error}")
@@ -81,17 +83,24 @@ def run(request: Request, levels: Sequence[str], timeout: float) -> Verdict:
 
 
 @contextlib.contextmanager
-def _worker(
-    job: dict[str, Any], directory: str, *, gpu: bool
+def worker_process(
+    job: dict[str, Any], directory: str, *, gpu: bool, module: str = WORKER
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Starts a worker; at the end none of its processes is left."""
+    """Starts a worker; at the end none of its processes is left.
+
+    Args:
+      job: What it reads from stdin, as JSON.
+      directory: Where its files are; private to it.
+      gpu: Whether it may use a GPU.
+      module: What it runs.
+    """
     job_file = Path(directory, "job.json")
     job_file.write_text(json.dumps(job), encoding="utf-8")
     scratch = Path(directory, "scratch")
     scratch.mkdir()
     with job_file.open("rb") as stdin:
         worker = subprocess.Popen(
-            [sys.executable, "-P", "-m", "kgen.verify.worker"],
+            [sys.executable, "-P", "-m", module],
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -195,9 +204,9 @@ class _Report:
                 selector.register(pipe, selectors.EVENT_READ)
             while not self.complete():
                 # Looked at first: what a dead worker wrote is then all in the pipes.
-                ended = _has_ended(worker)
+                ended = has_ended(worker)
                 for key, _ in selector.select(0 if ended else POLL_SECONDS):
-                    if not (data := _read(key.fileobj)):
+                    if not (data := read(key.fileobj)):
                         selector.unregister(key.fileobj)
                     elif key.fileobj is worker.stderr:
                         self.errors = (self.errors + data)[-TAIL_BYTES:]
@@ -208,7 +217,7 @@ class _Report:
                 if ended:
                     self._take_last_words(worker.stderr)
                     during = f"at {self.step}: " if self.step else ""
-                    self.fail(during + _how_it_ended(worker, self.errors))
+                    self.fail(during + how_it_ended(worker, self.errors))
                 elif time.monotonic() - self.started > self.timeout:
                     self.fail(self._too_slow())
 
@@ -217,7 +226,7 @@ class _Report:
         end = time.monotonic() + LAST_WORDS_SECONDS
         while (left := end - time.monotonic()) > 0:
             readable, _, _ = select.select([stderr], [], [], left)
-            if not readable or not (data := _read(stderr)):
+            if not readable or not (data := read(stderr)):
                 return
             self.errors = (self.errors + data)[-TAIL_BYTES:]
 
@@ -278,7 +287,7 @@ class _Report:
         return Verdict(levels=tuple(self.results), jax_version=self.jax_version)
 
 
-def _read(pipe: IO[bytes] | Any) -> bytes:
+def read(pipe: IO[bytes] | Any) -> bytes:
     """Reads what is there; nothing at the end and, without blocking, in between."""
     try:
         return os.read(pipe.fileno(), 65_536)
@@ -286,13 +295,13 @@ def _read(pipe: IO[bytes] | Any) -> bytes:
         return b""
 
 
-def _has_ended(worker: subprocess.Popen[bytes]) -> bool:
+def has_ended(worker: subprocess.Popen[bytes]) -> bool:
     """Whether the worker has ended; it is not waited for yet."""
     options = os.WEXITED | os.WNOHANG | os.WNOWAIT
     return os.waitid(os.P_PID, worker.pid, options) is not None
 
 
-def _how_it_ended(worker: subprocess.Popen[bytes], errors: bytes) -> str:
+def how_it_ended(worker: subprocess.Popen[bytes], errors: bytes) -> str:
     """Says by what the worker ended, with the last lines of its stderr."""
     status = os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT)
     assert status is not None

@@ -125,7 +125,7 @@ class Worker:
             sys.path.insert(0, str(self.path.parent))
         else:
             self.path.write_text(self.request.source, encoding="utf-8")
-        module = _load(name, self.path)
+        module = load(name, self.path)
         # What is imported by now lives as long as the process.
         gc.freeze()
         if "jax" in sys.modules:
@@ -187,7 +187,8 @@ class Worker:
         return [describe_line(self.path, line) for line in sorted(numbers)]
 
 
-def _load(name: str, path: Path) -> ModuleType:
+def load(name: str, path: Path) -> ModuleType:
+    """Imports a file under a name."""
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -206,14 +207,15 @@ def _module_line(frame: FrameType | None, path: Path) -> int | None:
     return None
 
 
-def _take_stdout() -> Events:
+def take_stdout() -> Events:
     """Keeps stdout for events; what anything else prints there goes to stderr."""
     events = Events(os.fdopen(os.dup(1), "wb"))
     os.dup2(2, 1)
     return events
 
 
-def _read_job() -> dict[str, Any]:
+def read_job() -> dict[str, Any]:
+    """Reads the job from stdin."""
     job: dict[str, Any] = json.loads(sys.stdin.buffer.read())
     # A module that reads stdin finds it empty.
     with Path(os.devnull).open("rb") as nothing:
@@ -223,8 +225,8 @@ def _read_job() -> dict[str, Any]:
 
 def main() -> None:
     """Runs the job on stdin."""
-    events = _take_stdout()
-    job = _read_job()
+    events = take_stdout()
+    job = read_job()
     die_with_parent(job["parent"])
     Worker(job, events).run()
     # JAX's threads and the module's own must not hold up the end.
