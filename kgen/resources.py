@@ -31,7 +31,7 @@ def here_or_shipped(
         shipped = _catalogue(place)
         found.append(shipped or place)
         if shipped is not None:
-            notes.append(f"There is no {place} here: this is what kgen brings along.")
+            notes.append(f"No {place} here: this is what kgen brings along.")
     return tuple(found), tuple(notes)
 
 

@@ -46,11 +46,13 @@ def templates_of(project: "Project | None", given: Sequence[Path]) -> tuple[Path
       UsageError: one is no directory of templates, or has a template that is probably
         misspelt.
     """
-    named = tuple(given) or (() if project is None else project.templates)
+    named, where = tuple(given), "--templates"
+    if not named and project is not None:
+        named, where = project.templates, f"templates of {project.path}:"
     if named:
         from kgen.emit.overrides import check_directories
 
-        check_directories(named)
+        check_directories(named, where)
     return named
 
 

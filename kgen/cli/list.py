@@ -12,12 +12,12 @@ from kgen.cli._output import (
     print_problems,
     print_tables,
 )
+from kgen.cli._project import project_here, specs_of
 
 if TYPE_CHECKING:
     from kgen.errors import KgenError
     from kgen.plan.base import Plan
 
-DEFAULT_DIR = Path("specs")
 # What each key of `--format json` means, in the order of the keys.
 FIELDS = {
     "name": "Name of the module.",
@@ -44,12 +44,11 @@ _SHORT = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}
 def command(ctx: click.Context, specs: tuple[Path, ...], output_format: str) -> None:
     """List the kernels that SPECS describe: files, or directories of them.
 
-    Without SPECS: those in specs/, or the catalogue that kgen brings along where there
-    is no such directory. Invalid specs are told after the list.
+    Without SPECS: those that the project file names, or else those in specs/, or the
+    catalogue that kgen brings along where there is neither. Invalid specs are told
+    after the list.
     """
-    from kgen.resources import here_or_shipped
-
-    places, notes = here_or_shipped(specs or (DEFAULT_DIR,))
+    places, notes = specs_of(project_here(), specs)
     plans, errors = _plan_all(places)
     if output_format == "json":
         print_json({"kernels": [_figures(path, plan) for path, plan in plans]})

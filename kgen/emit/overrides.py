@@ -10,12 +10,16 @@ from kgen.resources import templates_dir
 SUFFIX = ".jinja"
 
 
-def check_directories(directories: Sequence[Path]) -> None:
+def check_directories(directories: Sequence[Path], where: str) -> None:
     """Checks that directories hold templates, and none that takes effect nowhere.
 
     A template may have any name if another one refers to it. A name close to one of
     kgen's that nothing refers to is taken for a slip: the template would be passed over
     without a word.
+
+    Args:
+      directories: In the order in which a name is looked up.
+      where: What names them, for messages.
 
     Raises:
       UsageError: a directory is missing or empty, or a name is probably misspelt.
@@ -23,10 +27,10 @@ def check_directories(directories: Sequence[Path]) -> None:
     for directory in directories:
         if not directory.is_dir():
             what = "not a directory" if directory.exists() else "no such directory"
-            raise UsageError(f"--templates {directory}: {what}")
+            raise UsageError(f"{where} {directory}: {what}")
         names = sorted(_names(directory))
         if not names:
-            raise UsageError(f"--templates {directory}: no templates (*{SUFFIX}) in it")
+            raise UsageError(f"{where} {directory}: no templates (*{SUFFIX}) in it")
     known = sorted(_names(templates_dir()))
     for directory in directories:
         for name in sorted(_names(directory)):

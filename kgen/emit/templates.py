@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kgen.emit.blocks import lost_block
 from kgen.emit.lines import Lines, traced
 from kgen.errors import TemplateError
 
@@ -129,6 +130,9 @@ class Templates:
             source, _, _ = self._loader.get_source(self._env, name)
             tree = self._env.parse(source, name)
         sources[name] = source
+        if (lost := lost_block(tree, self._parsed)) is not None:
+            line, text = lost
+            raise TemplateError(f"{self.place(name, line)}: {text}")
         for node in _references(tree):
             written = _written_names(node)
             if written is None:
@@ -143,6 +147,14 @@ class Templates:
                 elif not optional:
                     place = self.place(name, node.lineno)
                     raise TemplateError(f"{place}: template {other} is missing")
+
+    def _parsed(self, name: str) -> "jinja2.nodes.Template | None":
+        """Returns a template as Jinja reads it; None if it is missing."""
+        if self._file(name) is None:
+            return None
+        with _Told(self, name):
+            source, _, _ = self._loader.get_source(self._env, name)
+            return self._env.parse(source, name)
 
 
 class _Told:

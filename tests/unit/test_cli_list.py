@@ -90,10 +90,16 @@ def test_without_specs_here_the_shipped_catalogue(here, monkeypatch):
     monkeypatch.setattr(resources, "specs_dir", lambda: here / "shipped")
     outcome = kgen("list")
     assert outcome.exit_code == 0
-    assert outcome.stdout.endswith(
-        "  There is no specs here: this is what kgen brings along.\n"
-    )
+    assert outcome.stdout.endswith("  No specs here: this is what kgen brings along.\n")
     assert f"{here}/shipped/one.toml\n" in outcome.stdout
+
+
+def test_the_project_file_says_where_specs_are(here):
+    write(here / "mine", "one")
+    (here / "kgen.toml").write_text('specs = ["mine"]\n')
+    outcome = kgen("list")
+    assert outcome.exit_code == 0
+    assert outcome.stdout.endswith("mine/one.toml\n")
 
 
 def test_a_missing_place(here):

@@ -535,7 +535,7 @@ class TestUsage:
         assert told(kgen("render", spec, "--no-verify")) == (
             0,
             [
-                f"There is no {spec} here: this is what kgen brings along.",
+                f"No {spec} here: this is what kgen brings along.",
                 "rendered generated/fp16_128x128.py (unverified)",
                 "1 module rendered.",
             ],

@@ -363,6 +363,28 @@ class TestCommand:
         write("matmull.py.jinja", EXTENDS, "slip")
         outcome = kgen("render", "--templates", directory)
         assert (outcome.exit_code, outcome.stderr) == (2, message)
+        Path("kgen.toml").write_text(f'templates = ["{directory}"]\n')
+        outcome = kgen("render")
+        message = message.replace("--templates", "templates of kgen.toml:")
+        assert (outcome.exit_code, outcome.stderr) == (2, message)
+
+    def test_a_block_that_nothing_extended_has(self, here):
+        write("matmul.py.jinja", EXTENDS + block("constnts", "X = 1"), "mine")
+        outcome = kgen("render", "--no-verify", "--templates", "mine")
+        assert outcome.exit_code == 4
+        assert outcome.stderr.splitlines()[:2] == [
+            "error: template mine/matmul.py.jinja, line 2: there is no block constnts"
+            " in what it extends",
+            "  hint: did you mean constants?",
+        ]
+
+    def test_blocks_within_blocks_and_blocks_that_are_called(self, here):
+        text = block("checks", "X = 1\n{% block mine %}{% endblock %}{{ self.its() }}")
+        text += block("its", "Y = 2")
+        write("matmul.py.jinja", EXTENDS + text, "mine")
+        outcome = kgen("render", "--no-verify", "--templates", "mine")
+        assert outcome.exit_code == 0, outcome.stderr
+        assert "Y = 2" in Path("generated/gemm.py").read_text()
 
     def test_a_name_that_another_template_uses_is_no_slip(self, here):
         write("matmul.py.jinja", '{% extends "matmul2.py.jinja" %}\n', "two")
