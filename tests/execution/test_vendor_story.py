@@ -32,6 +32,17 @@ header = "Copyright 2026 The Library"
 specs = true
 """
 KERNELS = "src/mylib/kernels"
+HOOKS = f"""
+repos:
+  - repo: local
+    hooks:
+      - id: kgen-check
+        name: kgen vendor --check
+        entry: {sys.executable} -m kgen vendor --check {KERNELS} --no-verify
+        language: system
+        always_run: true
+        pass_filenames: false
+"""
 
 
 class Repository:
@@ -96,7 +107,7 @@ def test_a_story(tmp_path):
     _template_change(repository)
     _renamed_spec(repository)
     _deleted_file(repository)
-    # A commit of stale kernels, blocked by pre-commit, is the next step.
+    _stale_commit(repository)
 
 
 def _vendor(repository, specs):
@@ -210,4 +221,33 @@ def _deleted_file(repository):
     assert repository.check() == (1, "", [line])
     assert repository.update() == 0
     assert repository.check() == (0, "", [])
+    assert repository.git("status", "--short") == ""
+
+
+def _stale_commit(repository):
+    """Is blocked by pre-commit, which says why, until the kernel is updated."""
+
+    def commit():
+        repository.git("add", "--all")
+        author = ("-c", "user.name=me", "-c", "user.email=me@example.org")
+        done = repository.run(
+            ["git", *author, "commit", "--message", "Change a spec"],
+            PYTHONPATH=str(ROOT),
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    (repository.path / ".pre-commit-config.yaml").write_text(HOOKS)
+    done = repository.run([sys.executable, "-m", "pre_commit", "install"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    code, told = commit()
+    assert code == 0, told
+    spec = repository / "specs/tiny.toml"
+    spec.write_text(spec.read_text().replace("n = 64", "n = 128"))
+    code, told = commit()
+    assert code == 1
+    assert f"stale {KERNELS}/tiny.py (its spec changed)\n" in told
+    assert f"hint: kgen vendor --update {KERNELS} --no-verify\n" in told
+    assert repository.update() == 0
+    code, told = commit()
+    assert code == 0, told
     assert repository.git("status", "--short") == ""
