@@ -1,6 +1,7 @@
 """What every rendered text must obey, whoever wrote its template."""
 
 import ast
+import textwrap
 from collections.abc import Iterator, Mapping
 
 # What the top level of a module or a test is made of, after the docstring.
@@ -15,6 +16,8 @@ STATEMENTS = (
 )
 # What makes code of text, or imports what no import statement names.
 MAKES_CODE = frozenset({"__import__", "compile", "eval", "exec"})
+# Characters of a line that messages show.
+LONGEST_SHOWN = 120
 
 
 class OutputError(ValueError):
@@ -60,11 +63,12 @@ def _parse(text: str) -> ast.Module:
         line = getattr(error, "lineno", None) or 1
         reason = getattr(error, "msg", str(error))
         shown = "".join(text.splitlines()[line - 1 : line]).strip()
+        shown = textwrap.shorten(shown, LONGEST_SHOWN, placeholder=" ...")
         raise OutputError(line, f"yields invalid Python: {reason}: {shown}") from None
 
 
 def _statements(module: ast.Module) -> Iterator[tuple[int, str]]:
-    for statement in module.body[1:]:
+    for statement in module.body[ast.get_docstring(module) is not None :]:
         if not isinstance(statement, STATEMENTS):
             kind = type(statement).__name__
             yield (

@@ -55,7 +55,9 @@ class Templates:
           TemplateError: it is missing or malformed, names what `values` lacks, or fails
             otherwise; told with template and line.
         """
-        with _Told(self, name):
+        from kgen.emit.sandbox import bounded
+
+        with _Told(self, name), bounded():
             return self._env.get_template(name).render(values)
 
     def lines(self, name: str, values: dict[str, object]) -> Lines | None:
@@ -98,6 +100,8 @@ class Templates:
     def _file(self, name: str) -> Path | None:
         """Returns the file of a template; None if it is missing."""
         prefix, _, rest = name.partition("/")
+        if not prefix or ".." in name.split("/"):
+            return None  # Nothing outside of the directories is a template.
         if prefix in self._prefixes:
             files = [self._prefixes[prefix] / rest]
         else:
@@ -112,16 +116,9 @@ class Templates:
         return f"template {path}" + ("" if line is None else f", line {line}")
 
     def _environment(self) -> "jinja2.Environment":
-        import jinja2
+        from kgen.emit.sandbox import Sandbox
 
-        return jinja2.Environment(
-            loader=self._loader,
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            keep_trailing_newline=True,
-            autoescape=False,  # noqa: S701 - the output is Python, not HTML
-        )
+        return Sandbox(self._loader)
 
     def _collect(self, name: str, sources: dict[str, str]) -> None:
         if name in sources:
@@ -173,6 +170,9 @@ class _Told:
 
     def _text(self, error: Exception) -> str:
         import jinja2
+        from jinja2.exceptions import SecurityError
+
+        from kgen.emit.sandbox import TooMuchError
 
         place = self._templates.place
         match error:
@@ -183,6 +183,11 @@ class _Told:
                 return f"template {error.message or self._name} is missing"
             case jinja2.UndefinedError():
                 what = str(error.message)
+            case SecurityError():
+                what = str(error).removesuffix(".")
+                what += "\n  hint: a template may use the values that it is given"
+            case TooMuchError():
+                what = str(error)
             case RecursionError():
                 what = "it includes, extends or calls itself without an end"
             case UnicodeDecodeError():

@@ -1,6 +1,7 @@
 """Templates of a user: what they may override, and what is said of those that err."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -181,6 +182,50 @@ FAULTS = {
         block("checks", '{% include "none.jinja" %}'),
         f"{OURS} 3: template none.jinja is missing",
     ),
+    "outside": (
+        block("checks", '{% include "/etc/passwd" %}'),
+        f"{OURS} 3: template /etc/passwd is missing",
+    ),
+    "outside by its parent": (
+        block("checks", '{% include "../plan.py" %}'),
+        f"{OURS} 3: template ../plan.py is missing",
+    ),
+    "private attribute": (
+        block("checks", "{{ cycler.__init__.__globals__ }}"),
+        f"{OURS} 3: access to attribute '__init__' of 'type' object is unsafe\n"
+        "  hint: a template may use the values that it is given",
+    ),
+    "private attribute by a format": (
+        block("checks", "X = '{{ '{0.__class__}'.format(1) }}'"),
+        f"{OURS} 3: access to attribute '__class__' of 'int' object is unsafe\n"
+        "  hint: a template may use the values that it is given",
+    ),
+    "random": (
+        block("checks", "X = '{{ lipsum() }}'"),
+        f"{OURS} 3: 'lipsum' is undefined",
+    ),
+    "no end": (
+        block(
+            "checks",
+            "{% set r = range(2000) | list %}",
+            "{% for x in r %}{% for y in r %}{% endfor %}{% endfor %}",
+        ),
+        f"{OURS} 4: it does not end within 1,000,000 steps",
+    ),
+    "text too large": (
+        block("checks", "{{ 'x' * 10000000000 }}"),
+        f"{OURS} 3: * would make something too large",
+    ),
+    "number too large": (
+        block("checks", "{{ 2 ** 10000000000 }}"),
+        f"{OURS} 3: ** would make something too large",
+    ),
+    "long line": (
+        block("checks", "X = = " + 20 * "{{ tile_m }} 1234567 "),
+        f"{OURS} 3: yields invalid Python: invalid syntax: X = = "
+        + 9 * "128 1234567 "
+        + "...",
+    ),
     "raises": (
         block("checks", "", "{{ tile_m + 'x' }}"),
         f"{OURS} 4: TypeError: unsupported operand type(s) for +: 'int' and 'str'",
@@ -204,6 +249,28 @@ def test_faults_are_told_with_template_and_line(here, fault):
     with pytest.raises(TemplateError) as caught:
         rendered(ours, text='[kernel]\ndoc = "Multiplies."\n')
     assert str(caught.value) == message
+
+
+def test_the_first_statement_is_judged_without_a_docstring(here):
+    text = block("docstring", "open('x')")
+    with pytest.raises(TemplateError) as caught:
+        rendered(write("matmul.py.jinja", EXTENDS + text))
+    what = "yields a statement that does not belong there: Expr"
+    assert str(caught.value) == f"{OURS} 3: {what}"
+
+
+def test_tracing_goes_on_after_rendering(here):
+    def trace(*_):
+        return None
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        rendered()
+        after = sys.gettrace()
+    finally:
+        sys.settrace(before)
+    assert after is trace
 
 
 def test_a_fault_in_a_partial_is_told_there(here):
