@@ -8,12 +8,12 @@ in the text itself, token by token; comments, order and layout stay as they are.
 """
 
 import dataclasses
-import tomllib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from kgen.errors import Problem, SpecError
 from kgen.spec.document import document_of
+from kgen.spec.edit import edited, leaves, said, whole_lines
 from kgen.spec.keys import DOC, FORMAT_KEY, NAME, OP, SYNONYMS, get, node_at
 from kgen.spec.locate import KeyPath, Spans, locate, spans
 from kgen.spec.model import FORMAT
@@ -163,7 +163,7 @@ def _apply(
             line = lines.get(step.path)
             raise _refused(name, line, both, "they mean the same: remove one of them")
     new = _rewritten(text, places, steps)
-    if _said(new) != _expected(document, places, steps):
+    if said(new) != _expected(document, places, steps):
         first = lines.get(steps[0].path)
         message = "the keys of an older format cannot be rewritten by a program here"
         names = ", ".join(_told(step) for step in steps)
@@ -188,11 +188,11 @@ def _rewritten(text: str, places: Spans, steps: list[Step]) -> str:
         if home[: len(table)] == table:
             edits.append((start, end, write_key(home[len(table) :])))
         elif path in places.pairs:
-            line = _line(text, *places.pairs[path])
+            line = whole_lines(text, *places.pairs[path])
             inner = [v for v in values if line[0] <= v[0] < line[1]]
             values = [v for v in values if v not in inner]
             parts = [*inner, (start, end, write_key(home[-1:]))]
-            body = _edited(text, parts)
+            body = edited(text, parts)
             tail = len(text) - line[1]
             moved.setdefault(home[:-1], []).append(body[line[0] : len(body) - tail])
             edits.append((*line, ""))
@@ -202,35 +202,15 @@ def _rewritten(text: str, places: Spans, steps: list[Step]) -> str:
     for table, pairs in moved.items():
         block = "".join(pair.rstrip("\r\n") + newline for pair in pairs)
         if table in places.ends:
-            _, at = _line(text, places.ends[table], places.ends[table])
+            _, at = whole_lines(text, places.ends[table], places.ends[table])
             before = "" if text[:at].endswith("\n") else newline
             edits.append((at, at, before + block))
         else:
             appended += f"{newline}[{write_key(table)}]{newline}{block}"
-    new = _edited(text, edits)
+    new = edited(text, edits)
     if appended and not new.endswith("\n"):
         new += newline
     return new + appended
-
-
-def _line(text: str, start: int, end: int) -> tuple[int, int]:
-    """Returns the whole lines around a pair: its comment moves along."""
-    after = text.find("\n", end)
-    return text.rfind("\n", 0, start) + 1, len(text) if after < 0 else after + 1
-
-
-def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
-    for start, end, new in sorted(edits, reverse=True):
-        text = text[:start] + new + text[end:]
-    return text
-
-
-def _said(text: str) -> dict[KeyPath, Any] | None:
-    """Returns every value of a document by its path; None if it is no TOML."""
-    try:
-        return dict(_leaves(tomllib.loads(text)))
-    except ValueError:
-        return None
 
 
 def _expected(
@@ -239,23 +219,11 @@ def _expected(
     homes = {step.path: step.home for step in steps if step.home != step.path}
     values = {step.path: step.value for step in steps if step.value is not None}
     found = {}
-    for path, value in _leaves(document):
+    for path, value in leaves(document):
         start = next((p for p in homes if path[: len(p)] == p), None)
         home = path if start is None else (*homes[start], *path[len(start) :])
         found[home] = values.get(path, value)
     return found
-
-
-def _leaves(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
-    if isinstance(value, dict) and value:
-        for key, item in value.items():
-            yield from _leaves(item, (*path, key))
-    elif isinstance(value, list | tuple) and value:
-        for index, item in enumerate(value):
-            yield from _leaves(item, (*path, index))
-    elif not path or not isinstance(value, dict):
-        # That a table is empty says nothing: its keys may have moved.
-        yield path, list(value) if isinstance(value, tuple) else value
 
 
 def _told(step: Step) -> str:
