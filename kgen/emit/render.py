@@ -62,24 +62,11 @@ def render(
     Raises:
       TemplateError: a template is wrong.
     """
-    # What is kept by its name must not depend on the current directory.
-    directories = tuple(directory.absolute() for directory in templates)
-    shipped = templates_dir()
+    environment = _environment_of(plan.op, templates)
     operation = operations.get(plan.op)
-    own = shipped if plan.op in operations.OWN else operation.templates
-    environment = _environment(directories, shipped, plan.op, own)
     module_name, test_name = f"{plan.op}.py.jinja", f"test_{plan.op}.py.jinja"
     digest, test_digest = map(environment.digest, (module_name, test_name))
-    values: dict[str, object] = {
-        **operations.call(operation, "view", plan),
-        "kgen_version": __version__,
-        "op": plan.op,
-        "spec_path": plan.spec_path,
-        "spec_digest": plan.spec_digest[:DIGEST_LENGTH],
-        "template_digest": digest,
-        "text_digest": provenance.NO_DIGEST,
-        "verified": provenance.levels_text(plan.allow) if verified else "unverified",
-    }
+    values = _values(plan, digest, verified=verified)
     # What changes the test alone leaves the module, and its verification, as they are.
     of_test = {
         "spec_digest": plan.test_digest[:DIGEST_LENGTH],
@@ -102,6 +89,51 @@ def render(
         template_digest=digest,
         test_template_digest=test_digest,
     )
+
+
+def render_unformatted(plan: Plan, *, templates: tuple[Path, ...] = ()) -> str:
+    """Returns a plan's module as its template yields it, to be run and thrown away.
+
+    It needs no black, and is as good as rendered to whoever does not read it.
+
+    Raises:
+      TemplateError: a template is wrong.
+    """
+    environment = _environment_of(plan.op, templates)
+    name = f"{plan.op}.py.jinja"
+    values = _values(plan, environment.digest(name), verified=False)
+    return environment.render(name, values)
+
+
+def template_digest(op: str, *, templates: tuple[Path, ...] = ()) -> str:
+    """Returns the digest of the templates that an operation's modules are made from.
+
+    Raises:
+      TemplateError: a template is missing or malformed.
+    """
+    return _environment_of(op, templates).digest(f"{op}.py.jinja")
+
+
+def _environment_of(op: str, templates: tuple[Path, ...]) -> Templates:
+    # What is kept by its name must not depend on the current directory.
+    directories = tuple(directory.absolute() for directory in templates)
+    shipped = templates_dir()
+    own = shipped if op in operations.OWN else operations.get(op).templates
+    return _environment(directories, shipped, op, own)
+
+
+def _values(plan: Plan, digest: str, *, verified: bool) -> dict[str, object]:
+    """Returns what the templates of a module place."""
+    return {
+        **operations.call(operations.get(plan.op), "view", plan),
+        "kgen_version": __version__,
+        "op": plan.op,
+        "spec_path": plan.spec_path,
+        "spec_digest": plan.spec_digest[:DIGEST_LENGTH],
+        "template_digest": digest,
+        "text_digest": provenance.NO_DIGEST,
+        "verified": provenance.levels_text(plan.allow) if verified else "unverified",
+    }
 
 
 def _checked(
