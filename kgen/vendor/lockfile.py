@@ -17,7 +17,7 @@ from kgen.errors import FileError, SpecError
 from kgen.spec.document import document_of, text_of
 from kgen.spec.locate import locate
 from kgen.spec.model import Table
-from kgen.spec.wording import write_key, write_value
+from kgen.spec.wording import show, write_key, write_value
 
 FILE = "kgen.lock"
 FORMAT = 1
@@ -127,7 +127,10 @@ def read(directory: Path) -> Lock | None:
             f"  hint: use the kgen that wrote it{f': {by}' if by else ''}, or a newer one"
         )
     if type(version) is not int or version < 1:
-        raise FileError(f"{path} is not a lock file of kgen: it has no version")
+        found = "it has no version"
+        if version is not None:
+            found = f"version = {show(version)}, where kgen writes {FORMAT}"
+        raise FileError(f"{path} is no lock file of kgen: {found}\n  hint: {_REPAIR}")
     try:
         lock = Lock.model_validate(document)
     except pydantic.ValidationError as error:
@@ -180,5 +183,7 @@ def _fault(path: Path, text: str, detail: Any) -> FileError:
                 f"{what}.path = {shown}: {detail['msg'].removeprefix('Value error, ')}"
             )
         case _:
-            said = f"{what} is not what kgen writes"
+            said = f"{what} = {show(detail['input'])} is not what kgen writes"
+            if detail["type"] == "enum":
+                said += f"\n  allowed: {', '.join(Kind)}"
     return FileError(f"{where}: {said}\n  hint: {_REPAIR}")

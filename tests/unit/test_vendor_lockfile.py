@@ -98,8 +98,8 @@ REPAIR = "hint: restore it from git, or delete it and run `kgen vendor --update`
         (b"\xff", ":1: byte 0xff at offset 0 is not UTF-8"),
         (HEAD + "x = 1\n", ":4: unknown key x"),
         ("version = 1\n", ": kgen is missing"),
-        ('version = 1\nkgen = 1\njax = ""\n', ":2: kgen is not what kgen writes"),
-        (HEAD + "files = 1\n", ":4: files is not what kgen writes"),
+        ('version = 1\nkgen = 1\njax = ""\n', ":2: kgen = 1 is not what kgen writes"),
+        (HEAD + "files = 1\n", ":4: files = 1 is not what kgen writes"),
         (HEAD + '[[files]]\npath = "a.py"\n', ":4: files[0].kind is missing"),
     ],
 )
@@ -115,11 +115,24 @@ def test_of_a_newer_kgen(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", '[metadata]\npython = "3.12"\n', 'version = "1"\n', "version = 0\n"]
+    ("text", "found"),
+    [
+        ("", "it has no version"),
+        ('[metadata]\npython = "3.12"\n', "it has no version"),
+        ('version = "1"\n', 'version = "1", where kgen writes 1'),
+        ("version = 0\n", "version = 0, where kgen writes 1"),
+    ],
 )
-def test_of_another_program(tmp_path, text):
-    message, _ = refused(tmp_path, text)
-    assert message == " is not a lock file of kgen: it has no version"
+def test_of_another_program(tmp_path, text, found):
+    assert refused(tmp_path, text) == (f" is no lock file of kgen: {found}", REPAIR)
+
+
+def test_a_kind_that_is_none(tmp_path):
+    message, hint = refused(
+        tmp_path, HEAD + '[[files]]\npath = "a.py"\nkind = "banana"\n'
+    )
+    assert message == ':6: files[0].kind = "banana" is not what kgen writes'
+    assert hint == f"allowed: module, test, spec\n  {REPAIR}"
 
 
 @pytest.mark.parametrize(
