@@ -7,7 +7,7 @@ import click
 
 from kgen.cli import EXIT_CODES
 from kgen.cli._output import print_problems, print_text
-from kgen.cli._project import project_here, specs_of
+from kgen.cli._project import DEFAULT_SPECS, project_here
 
 if TYPE_CHECKING:
     from kgen.spec.migrations import Migrated
@@ -26,10 +26,16 @@ def command(ctx: click.Context, specs: tuple[Path, ...], check: bool) -> None:
     stay as they are, and so does every file that needs no change.
     """
     from kgen.emit.write import Output, write
-    from kgen.errors import ExitCode, KgenError
+    from kgen.errors import ExitCode, KgenError, UsageError
     from kgen.spec.load import find_specs
 
-    places, _ = specs_of(project_here(), specs)
+    project = project_here()
+    # Never those that kgen brings along: they are not the user's.
+    places = specs or ((DEFAULT_SPECS,) if project is None else project.specs)
+    if not specs and project is None and not DEFAULT_SPECS.exists():
+        raise UsageError(
+            f"there is no {DEFAULT_SPECS}/ here\n  hint: name them: kgen migrate SPECS"
+        )
     code, changed, files = ExitCode.OK, 0, find_specs(places)
     for path in files:
         try:

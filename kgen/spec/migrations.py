@@ -18,7 +18,7 @@ from kgen.spec.keys import DOC, FORMAT_KEY, NAME, OP, SYNONYMS, get, node_at
 from kgen.spec.locate import KeyPath, Spans, locate, spans
 from kgen.spec.model import FORMAT
 from kgen.spec.validate import ALIASES
-from kgen.spec.wording import accepts, write_key, write_value
+from kgen.spec.wording import accepts, show, write_key, write_value
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,8 +79,10 @@ def migrate(text: str, name: str) -> Migrated:
     found = document.get("format", 0)
     lines = locate(text)
     if type(found) is not int or found < 0 or found > FORMAT:
-        message = f"format = {write_value(found)} is none that this kgen knows"
-        raise _refused(name, lines.get(FORMAT_KEY), message, "install a newer kgen")
+        message = f"format = {show(found)} is none that this kgen knows: up to {FORMAT}"
+        newer = type(found) is int and found > FORMAT
+        hint = "install a newer kgen" if newer else f"write {FORMAT}"
+        raise _refused(name, lines.get(FORMAT_KEY), message, hint)
     changes: list[tuple[int, str]] = []
     for migration in MIGRATIONS:
         if found < migration.to:

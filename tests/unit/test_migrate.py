@@ -173,6 +173,19 @@ def test_what_is_left_to_the_user(text, line, told):
     assert (problem.code, problem.line, problem.message) == ("KG011", line, told)
 
 
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [("7", "install a newer kgen"), ('"1"', "write 1"), ("-1", "write 1")],
+)
+def test_a_format_that_is_none(value, hint):
+    with pytest.raises(SpecError) as caught:
+        migrate(f"format = {value}\n{KERNEL}", "g.toml")
+    assert str(caught.value) == (
+        f"g.toml:1: KG011 format = {value} is none that this kgen knows: up to 1\n"
+        f"  hint: {hint}"
+    )
+
+
 def test_a_plug_ins_own_keys_stay():
     text = '[kernel]\nname = "g"\nop = "scale"\n[scale]\ndepth = 3\n'
     assert migrate(text, "g.toml").text == text
@@ -239,6 +252,14 @@ class TestCommand:
         assert len([*Path("specs").iterdir()]) == 2
         again = kgen("migrate", "--check")
         assert (again.exit_code, again.stdout) == (0, "0 of 2 specs would change.\n")
+
+    def test_what_kgen_brings_along_is_left_alone(self):
+        Path("specs").rmdir()
+        outcome = kgen("migrate")
+        assert (outcome.exit_code, outcome.stdout) == (2, "")
+        assert "there is no specs/ here\n  hint: name them" in outcome.stderr
+        named = kgen("migrate", "specs/fp16_128x128.toml")
+        assert (named.exit_code, named.stdout) == (5, "")
 
     def test_one_that_cannot_be_read_does_not_keep_the_others(self):
         write("name = \n", "bad")
