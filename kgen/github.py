@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgen.emit.write import file_error
 from kgen.errors import KgenError, Problem, SpecError
 from kgen.github_summary import Summary
 from kgen.report import Report
@@ -70,8 +71,13 @@ class GithubReport(Report):
         if isinstance(error, KgenError):
             self._annotate_error(error)
         if path := os.environ.get(SUMMARY_VARIABLE):
-            with Path(path).open("a", encoding="utf-8", errors="replace") as file:
-                file.write(self._summary.text())
+            try:
+                with Path(path).open("a", encoding="utf-8", errors="replace") as file:
+                    file.write(self._summary.text())
+            except OSError as fault:
+                if error is None:  # It says more.
+                    what = f"append to {SUMMARY_VARIABLE},"
+                    raise file_error(what, Path(path), fault) from None
 
     def compared(self, outcome: "Outcome", *, required: bool) -> None:
         from kgen.diffs import first_difference

@@ -265,6 +265,8 @@ def _terminate(_number: int, _frame: object) -> None:
 def _reason(error: OSError) -> str:
     if error.errno == errno.EBADF:
         return "standard output is closed"
+    if error.errno == errno.ENOENT and error.filename is None:
+        return "the current directory is gone\n  hint: change into one that is there"
     return str(error)
 
 

@@ -217,3 +217,23 @@ class TestCompletion:
             "plain,--no-verify",
             "plain,--no-cache",
         ]
+
+
+def test_a_current_directory_that_is_gone_is_told(tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = "import os, sys; os.rmdir(os.getcwd()); sys.argv[0] = 'kgen'\n"
+    command += "from kgen.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", command, "render"],
+        cwd=gone,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (
+        5,
+        "error: the current directory is gone\n  hint: change into one that is there\n",
+    )

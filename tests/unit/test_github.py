@@ -47,6 +47,19 @@ def check(*options):
     return kgen("render", "--check", "--no-verify", "--format", "github", *options)
 
 
+def test_a_summary_that_cannot_be_written_is_told_after_the_annotations(
+    here, tmp_path, monkeypatch
+):
+    Path("generated/small.py").unlink()
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path))
+    outcome = check()
+    assert outcome.exit_code == 5
+    assert "::error file=kernels/generated/small.py" in outcome.stdout
+    assert outcome.stderr.endswith(
+        f"error: cannot append to GITHUB_STEP_SUMMARY, {tmp_path}: is a directory\n"
+    )
+
+
 def test_an_annotation_is_one_line_whatever_it_says():
     annotation = Annotation(
         title="a, b: 100%", message="50%\r\n::error::no", path="x,y:z.py", line=7
