@@ -25,14 +25,18 @@ class Sources:
       copies: The specs' texts and where they are copied to; empty if they are not.
       within: Directories of specs, and specs, that are spoken of: of other files in the
         lock nothing is known. An empty text stands for all.
+      outside: Whether specs are spoken of that lie in no directory called specs.
     """
 
     plans: "tuple[Plan, ...]"
     copies: tuple[Output, ...]
     within: tuple[str, ...]
+    outside: bool
 
     def speak_of(self, spec: str) -> bool:
         """Whether `spec` is one of these, or would be, if it was there."""
+        if not self.outside and not spec.startswith(f"{SPECS}/"):
+            return False
         rest = PurePosixPath(_below_specs(spec))
         return any(rest.is_relative_to(place) for place in self.within)
 
@@ -61,7 +65,10 @@ def load(dest: Path, places: Sequence[Path], *, copied: bool) -> Sources:
             for plan in plans
         )
     return Sources(
-        plans=plans, copies=copies, within=tuple(_place_within(p) for p in places)
+        plans=plans,
+        copies=copies,
+        within=tuple(map(_place_within, places)),
+        outside=copied or not all(_lies_in_specs(place) for place in places),
     )
 
 
@@ -93,8 +100,18 @@ def _below_specs(place: str) -> str:
 
 def _place_within(path: Path) -> str:
     """Returns what a place of specs speaks of, below `specs`."""
+    place = PurePosixPath(_place(path))
     if not path.is_dir():
-        return _below_specs(place_of(path))
+        return _below_specs(str(place))
+    within = place.parent
+    return "" if within.parts in ((), (SPECS,)) else _below_specs(str(within))
+
+
+def _lies_in_specs(path: Path) -> bool:
+    """Whether a place of specs is a directory called specs, or in one."""
+    return _place(path).startswith(f"{SPECS}/")
+
+
+def _place(path: Path) -> str:
     # A spec in it tells more about a directory than its own name.
-    place = PurePosixPath(place_of(path / "any.toml")).parent
-    return "" if place.parts in ((), (SPECS,)) else _below_specs(str(place))
+    return place_of(path / "any.toml" if path.is_dir() else path)

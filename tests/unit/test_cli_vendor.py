@@ -641,6 +641,18 @@ class TestRefusals:
         )
         assert tree() == before
 
+    def test_specs_say_nothing_of_those_outside_of_specs(self, vendored):
+        add_spec("other", "kernels")
+        assert vendor("dest", "kernels")[0] == 0
+        before = tree()
+        assert check() == (0, [], "")
+        assert vendor("--update", "dest")[0] == 0
+        assert tree() == before
+        Path("kernels/other.toml").unlink()
+        add_spec("third", "kernels")
+        vendor("--update", "dest", "kernels")
+        assert "other.py" not in tree()
+
     def test_shipped_specs_are_added_and_never_a_reason_to_remove(self, vendored):
         Path("specs").rename("elsewhere")
         shipped = "specs/fp16_128x128.toml"
