@@ -1,0 +1,136 @@
+"""Measures candidates on a GPU; the only part of the tuner that uses one.
+
+A worker process makes one meter. Whatever has its three methods may take its place.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from kgen.measure.problem import Problem
+
+GPU_METER = "kgen.tune.meter:GpuMeter"
+"""The meter that is used, as a worker imports it."""
+
+OURS, XLA = "ours", "xla"
+
+
+class WrongResultError(Exception):
+    """A candidate computes something else."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Times:
+    """How long a call took, in microseconds, round by round.
+
+    Attributes:
+      us: The candidate.
+      peer_us: XLA, in turns with it.
+    """
+
+    us: tuple[float, ...]
+    peer_us: tuple[float, ...]
+
+
+class Meter(Protocol):
+    """Prepares candidates while others are measured, and measures one at a time."""
+
+    def __init__(self, problem: Problem, arch: str) -> None: ...
+
+    def setup(self) -> dict[str, str]:
+        """Makes operands and peers, with the device for itself; describes the machine.
+
+        Raises:
+          KgenError: nothing can be measured here.
+        """
+
+    def prepare(self, function: Callable[..., Any]) -> Any:
+        """Compiles a candidate; others may be measured meanwhile."""
+
+    def measure(self, prepared: Any, rounds: int) -> Times:
+        """Checks and times what `prepare` returned, with the device for itself.
+
+        Raises:
+          WrongResultError: the result is wrong.
+          KgenError: nothing can be measured here.
+        """
+
+
+class GpuMeter:
+    """Measures matrix products on a GPU."""
+
+    def __init__(self, problem: Problem, arch: str) -> None:
+        self._problem = problem
+        self._arch = arch
+        self._sets: list[tuple[Any, Any]] = []
+        self._peer: Any = None
+        self._expected: Any = None
+
+    def setup(self) -> dict[str, str]:
+        """Draws operands beyond L2, and compiles XLA's product of them."""
+        import jax
+
+        from kgen.measure import machine, operands, peers
+
+        device = machine.find_gpu(self._arch)
+        config: Any = jax.config
+        config.update("jax_default_device", device)
+        problem = self._problem
+        self._sets = operands.draw(
+            problem.shape,
+            problem.operand_dtype,
+            problem.layout,
+            l2_bytes=machine.l2_bytes(self._arch),
+        )
+        self._peer = peers.compile_xla(problem, self._sets)
+        wide = dataclasses.replace(problem, out_dtype="float32")
+        self._expected = jax.jit(peers.xla(wide))(*self._sets[0])
+        return machine.describe(device)
+
+    def prepare(self, function: Callable[..., Any]) -> Any:
+        """Compiles a candidate for every set of operands."""
+        from kgen.measure import timing
+
+        return timing.compile_each(function, self._sets)
+
+    def measure(self, prepared: Any, rounds: int) -> Times:
+        """Checks a candidate and times it in turns with XLA."""
+        from kgen.measure import timing
+
+        error = worst_error(prepared.run(self._sets)[0], self._expected, self._problem)
+        if not error <= 1:  # Also NaN.
+            raise WrongResultError(
+                f"the largest error is {error:.3g} times what rounding explains"
+            )
+        both = {OURS: prepared, XLA: self._peer}
+        samples = timing.interleave(both, self._sets, rounds=rounds)
+        return Times(us=samples[OURS].us, peer_us=samples[XLA].us)
+
+
+def worst_error(result: Any, expected: Any, problem: Problem) -> float:
+    """Returns the largest error of a product of normal values over what is allowed.
+
+    Rounding to the result's dtype is allowed, and an error of the sums as float32
+    accumulators have it in any order. Operands in float32 are multiplied as tf32, by
+    XLA too.
+
+    Args:
+      result: The product.
+      expected: The same in float32.
+      problem: Dtypes and shape.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    finfo: Any = jnp.finfo
+    tf32 = problem.operand_dtype == "float32"
+    of_sums = (8e-3 if tf32 else 1e-3) * problem.shape[2] ** 0.5
+
+    @jax.jit
+    def worst(result: Any, expected: Any) -> Any:
+        allowed = finfo(result.dtype).eps * jnp.abs(expected) + of_sums
+        return jnp.max(jnp.abs(result.astype(jnp.float32) - expected) / allowed)
+
+    if result.shape != expected.shape:
+        raise WrongResultError(f"the result is {result.shape}, not {expected.shape}")
+    return float(worst(result, expected))

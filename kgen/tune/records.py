@@ -1,0 +1,158 @@
+"""What became of a candidate, and its form as a line of JSON."""
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from typing import Any, Self
+
+FORMAT = 1
+MEASURED, WRONG, RAISE, HANG, ABORT = "measured", "wrong", "raise", "hang", "abort"
+OUTCOMES = (MEASURED, WRONG, RAISE, HANG, ABORT)
+SEARCH, FINAL = "search", "final"
+STAGES = (SEARCH, FINAL)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Key:
+    """What a result holds for, beside the candidate.
+
+    Attributes:
+      op: The operation.
+      dtypes: Its dtypes, by operand.
+      layout: How the operands lie in memory.
+      shape: (m, n, k).
+      arch: Architecture that the kernel is made for.
+      device: The GPU, as JAX names it.
+      jax: Version of JAX.
+      template: Digest of the templates.
+    """
+
+    op: str
+    dtypes: tuple[tuple[str, str], ...]
+    layout: str
+    shape: tuple[int, int, int]
+    arch: str
+    device: str
+    jax: str
+    template: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Record:
+    """What became of one candidate.
+
+    Attributes:
+      key: What it holds for.
+      digest: Digest of the candidate's spec, without its name and its tests.
+      values: Values of the candidate by dotted name, for people.
+      stage: `search`, or `final` for one that was measured again.
+      outcome: One of `OUTCOMES`.
+      us: Microseconds of a call, one for each round.
+      peer_us: The same of XLA, measured in turns with it.
+      detail: Why it was not measured.
+      seconds: Wall time of it all.
+    """
+
+    key: Key
+    digest: str
+    values: tuple[tuple[str, Any], ...]
+    stage: str
+    outcome: str
+    us: tuple[float, ...] = ()
+    peer_us: tuple[float, ...] = ()
+    detail: str = ""
+    seconds: float = 0.0
+
+    @property
+    def identity(self) -> tuple[Key, str, str]:
+        """What is measured once."""
+        return self.key, self.digest, self.stage
+
+    def to_line(self) -> str:
+        """Returns the record as a line of the file, without its end."""
+        fields = {
+            "format": FORMAT,
+            **dataclasses.asdict(self),
+            "values": dict(self.values),
+        }
+        fields["key"]["dtypes"] = dict(self.key.dtypes)
+        return json.dumps(fields, sort_keys=True, allow_nan=False)
+
+    @classmethod
+    def from_line(cls, line: str) -> Self:
+        """Returns the record of a line.
+
+        Raises:
+          ValueError: it is none.
+        """
+        try:
+            fields = json.loads(line)
+        except RecursionError:
+            raise ValueError("it is nested too deeply") from None
+        if not isinstance(fields, dict):
+            raise ValueError("it is no object")
+        found = fields.pop("format", None)
+        if found != FORMAT:
+            raise ValueError(f"its format is {found!r}, not {FORMAT}")
+        _expect(fields, cls)
+        key = fields["key"]
+        _expect(key, Key)
+        _check_key(key)
+        _check_values(fields)
+        key = {
+            **key,
+            "dtypes": tuple(key["dtypes"].items()),
+            "shape": tuple(key["shape"]),
+        }
+        values = tuple((name, _frozen(v)) for name, v in fields["values"].items())
+        times = {name: tuple(map(float, fields[name])) for name in ("us", "peer_us")}
+        return cls(**{**fields, **times, "key": Key(**key), "values": values})
+
+
+def _expect(fields: Any, cls: type[Any]) -> None:
+    names = {field.name for field in dataclasses.fields(cls)}
+    if not isinstance(fields, dict) or fields.keys() != names:
+        found = sorted(fields) if isinstance(fields, dict) else fields
+        raise ValueError(f"{cls.__name__.lower()} has {found}, not {sorted(names)}")
+
+
+def _check_key(key: dict[str, Any]) -> None:
+    shape, dtypes = key["shape"], key["dtypes"]
+    if not (isinstance(shape, list) and [type(size) for size in shape] == [int] * 3):
+        raise ValueError(f"shape is {shape!r}, not three integers")
+    if not (isinstance(dtypes, dict) and _are_strings(dtypes.values())):
+        raise ValueError(f"dtypes is {dtypes!r}, not names by operand")
+    if not _are_strings(v for k, v in key.items() if k not in ("shape", "dtypes")):
+        raise ValueError("the key has a part that is no text")
+
+
+def _check_values(fields: dict[str, Any]) -> None:
+    if not _are_strings(fields[name] for name in ("digest", "stage", "detail")):
+        raise ValueError("digest, stage or detail is no text")
+    for name, allowed in (("stage", STAGES), ("outcome", OUTCOMES)):
+        if fields[name] not in allowed:
+            raise ValueError(
+                f"{name} is {fields[name]!r}, not one of {', '.join(allowed)}"
+            )
+    if not isinstance(fields["values"], dict):
+        raise ValueError("values is no object")
+    for name in ("us", "peer_us"):
+        times = fields[name]
+        if not (isinstance(times, list) and all(map(_is_time, times))):
+            raise ValueError(f"{name} is {times!r}, not positive numbers")
+    if fields["outcome"] == MEASURED and not fields["us"]:
+        raise ValueError("it was measured, but has no times")
+    if type(fields["seconds"]) not in (int, float):
+        raise ValueError("seconds is no number")
+
+
+def _is_time(value: object) -> bool:
+    return type(value) in (int, float) and 0 < value < float("inf")  # type: ignore[operator]
+
+
+def _are_strings(values: Iterable[object]) -> bool:
+    return all(type(value) is str for value in values)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value

@@ -1,0 +1,215 @@
+"""What is tried: every candidate as the values that it gives to keys of the spec.
+
+The space is that of the spec's `[tune]`, or a default one of the operation that depends
+on the shape: what is pointless there is never proposed.
+"""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from kgen.errors import UsageError
+from kgen.plan.dtypes import ITEMSIZE
+from kgen.spec.locate import KeyPath
+from kgen.spec.model import AnySpec, Spec
+from kgen.spec.tune import MAX_CANDIDATES
+from kgen.spec.wording import write_key, write_value
+
+type Shape = tuple[int, int, int]
+type Value = bool | int | str | tuple[object, ...]
+
+SWIZZLE_BYTES = 128
+STAGES = (2, 3, 4, 5, 6, 8, 10, 12)
+SPLITS = (2, 4, 8)
+# Tiles of wide shapes; below two waves of 128 x 128 the smaller ones count too.
+# (tile.m, tile.n, compute warpgroups, the dimension that they split)
+LARGE_TILES = (
+    (128, 256, 2, "m"),
+    (256, 128, 2, "m"),
+    (128, 192, 2, "m"),
+    (128, 128, 2, "m"),
+)
+SMALL_TILES = (
+    (64, 256, 2, "n"),
+    (64, 128, 1, "m"),
+    (64, 128, 2, "n"),
+    (128, 64, 2, "m"),
+    (64, 64, 1, "m"),
+)
+# With the operands swapped, rows of the output are columns of wgmma.
+SWAPPED_ROWS = (64, 32, 16, 8)
+SWAPPED_COLUMNS = ((64, 1), (128, 2))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """One point of the space.
+
+    Attributes:
+      values: The value of each key by its dotted name, in the order of the axes; None
+        for a key that is left out, so that the planner decides.
+    """
+
+    values: tuple[tuple[str, Value | None], ...]
+
+    def get(self, key: str) -> Value | None:
+        """Returns the value of a key; None if it is left out."""
+        return dict(self.values).get(key)
+
+    @property
+    def label(self) -> str:
+        """What the candidate is called: `tile.m=128 tile.n=256 ...`."""
+        return " ".join(
+            f"{key}={write_value(value)}"
+            for key, value in self.values
+            if value is not None
+        )
+
+
+def of_axes(axes: Mapping[KeyPath, tuple[Value, ...]]) -> Iterator[Candidate]:
+    """Yields every combination of the values of `[tune]`.
+
+    Raises:
+      UsageError: there are too many.
+    """
+    total = math.prod(map(len, axes.values()))
+    if total > MAX_CANDIDATES:
+        raise UsageError(
+            f"[tune] has {total} combinations\n  allowed: at most {MAX_CANDIDATES}"
+        )
+    keys = [write_key(path) for path in axes]
+    for values in itertools.product(*axes.values()):
+        yield Candidate(values=tuple(zip(keys, values, strict=True)))
+
+
+def default(spec: AnySpec, shape: Shape, num_sms: int) -> Iterator[Candidate]:
+    """Yields the candidates of an operation's own space.
+
+    Args:
+      spec: Its dtypes decide how deep a step is.
+      shape: (m, n, k).
+      num_sms: SMs of the GPU.
+
+    Raises:
+      UsageError: the operation has none.
+    """
+    make = _DEFAULTS.get(spec.kernel.op)
+    if make is None:
+        raise UsageError(
+            f"there is no default space for the operation {spec.kernel.op!r}\n"
+            "  hint: name the keys and their values in a [tune] table of the spec"
+        )
+    seen = set[Candidate]()
+    for candidate in make(spec, shape, num_sms):
+        if candidate not in seen:
+            seen.add(candidate)
+            yield candidate
+
+
+def _matmul(spec: AnySpec, shape: Shape, num_sms: int) -> Iterator[Candidate]:
+    assert isinstance(spec, Spec), "the spec of a matmul"
+    row = SWIZZLE_BYTES // ITEMSIZE[spec.dtypes.a]
+    for tile_m, tile_n, wgs, split, swap in _tiles(shape, num_sms):
+        # A thin step moves little: deeper ones make up for it.
+        depths = (
+            (row, 2 * row, 4 * row) if tile_m * tile_n <= 64 * 64 else (row, 2 * row)
+        )
+        grid = (math.ceil(shape[0] / tile_m), math.ceil(shape[1] / tile_n))
+        for depth, stages in itertools.product(depths, STAGES):
+            if stages > max(shape[2] // depth, STAGES[0]):
+                continue  # A ring with more slots than there are steps.
+            for placement in _placements(grid, shape[2] // depth, num_sms):
+                for pipeline in _pipelines(stages):
+                    yield _candidate(
+                        {
+                            "tile.m": tile_m,
+                            "tile.n": tile_n,
+                            "tile.k": depth,
+                            "pipeline.max_concurrent_steps": stages,
+                            **pipeline,
+                            "schedule.warp_specialized": True,
+                            "schedule.num_compute_wgs": wgs,
+                            "schedule.split": split if wgs > 1 else None,
+                            "schedule.swap_operands": True if swap else None,
+                            **placement,
+                        }
+                    )
+
+
+def _tiles(shape: Shape, num_sms: int) -> Iterator[tuple[int, int, int, str, bool]]:
+    """Yields tiles, their warpgroups, what these split, and whether to swap."""
+    m, n, _ = shape
+    if m <= SWAPPED_ROWS[0]:
+        rows = next((rows for rows in SWAPPED_ROWS if m % rows == 0), SWAPPED_ROWS[-1])
+        for columns, wgs in SWAPPED_COLUMNS:
+            yield rows, columns, wgs, "n", True
+    few = m * n < 4 * num_sms * 128 * 128
+    for tile_m, tile_n, wgs, split in LARGE_TILES + SMALL_TILES * few:
+        if tile_m < 2 * max(m, 64) and tile_n < 2 * max(n, 64):
+            yield tile_m, tile_n, wgs, split, False
+
+
+def _pipelines(stages: int) -> Iterator[dict[str, Value | None]]:
+    """Yields when a slot is released: as the planner likes, or at once.
+
+    With two slots, one that is kept a step longer leaves nothing to load into.
+    """
+    keys = ("pipeline.delay_release", "pipeline.wgmma_in_flight")
+    yield dict.fromkeys(keys)
+    if stages == STAGES[0]:
+        yield dict.fromkeys(keys, 0)
+
+
+def _placements(
+    grid: tuple[int, int], steps: int, num_sms: int
+) -> Iterator[dict[str, Value | None]]:
+    """Yields how the tiles of a grid are handed out to the SMs."""
+    tiles = math.prod(grid)
+    splits = [
+        parts for parts in SPLITS if tiles * parts <= 2 * num_sms and steps >= 4 * parts
+    ]
+    for parts in (None, *splits):
+        # K is split where there are few tiles, and a CTA keeps on where there are many.
+        persistence = (None, True) if tiles > num_sms and not parts else (None,)
+        for persistent, cluster, raster in itertools.product(
+            persistence, _clusters(grid), _rasters(grid, waves=tiles / num_sms)
+        ):
+            yield {
+                "schedule.persistent": persistent,
+                "schedule.split_k": parts,
+                **cluster,
+                **raster,
+            }
+
+
+def _clusters(grid: tuple[int, int]) -> Iterable[dict[str, Value | None]]:
+    alone: dict[str, Value | None] = {"cluster.m": None, "cluster.n": None}
+    yield alone
+    for name, tiles in zip("mn", grid, strict=True):
+        if tiles > 1:
+            yield {**alone, f"cluster.{name}": 2}
+
+
+def _rasters(
+    grid: tuple[int, int], *, waves: float
+) -> Iterable[dict[str, Value | None]]:
+    """Yields orders in which the tiles are walked; one if there is one row of them."""
+    if min(grid) == 1:
+        yield {"raster.order": None, "raster.width": None}
+        return
+    orders = ("m", "n") if waves > 1 else ("m",)
+    for order in orders:
+        across = grid["mn".index(order)]
+        widths = [width for width in (2, 4, 8, 16) if width <= across]
+        for width in widths if waves > 1 else widths[:2]:
+            yield {"raster.order": order, "raster.width": width}
+
+
+def _candidate(values: Mapping[str, Value | None]) -> Candidate:
+    return Candidate(values=tuple(values.items()))
+
+
+_DEFAULTS: dict[str, Callable[[AnySpec, Shape, int], Iterator[Candidate]]] = {
+    "matmul": _matmul
+}

@@ -1,0 +1,81 @@
+"""What workers are told, and what becomes of it."""
+
+import dataclasses
+from typing import Any
+
+from kgen.errors import ExitCode, KgenError
+from kgen.measure.problem import Problem
+
+
+class PoolError(KgenError):
+    """Nothing can be measured on this machine; the text says why."""
+
+    exit_code = ExitCode.USAGE
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Seconds that a worker may take.
+
+    Attributes:
+      start: Until it is ready; others that start at the same time wait for the device.
+      prepare: To compile a candidate.
+      measure: To check and time it.
+    """
+
+    start: float = 300.0
+    prepare: float = 120.0
+    measure: float = 30.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Setup:
+    """What every worker is told.
+
+    Attributes:
+      meter: What measures: `module:class`.
+      problem: The product.
+      arch: Architecture of the kernels.
+      function: Name of a candidate's public function.
+    """
+
+    meter: str
+    problem: Problem
+    arch: str
+    function: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Task:
+    """One candidate to be measured.
+
+    Attributes:
+      tag: Whatever the caller knows it by.
+      source: Text of its module.
+      rounds: Rounds of measurements.
+    """
+
+    tag: Any
+    source: str
+    rounds: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Done:
+    """What became of a task.
+
+    Attributes:
+      task: The task.
+      outcome: One of `kgen.tune.records.OUTCOMES`.
+      us: Microseconds of a call, one for each round.
+      peer_us: The same of the peer.
+      detail: Why it was not measured.
+      seconds: Wall time.
+    """
+
+    task: Task
+    outcome: str
+    us: tuple[float, ...] = ()
+    peer_us: tuple[float, ...] = ()
+    detail: str = ""
+    seconds: float = 0.0

@@ -1,0 +1,80 @@
+"""What measures candidates in tests of the tuner, where there is no GPU.
+
+A candidate of such a test is a module whose function says how it behaves. Workers import
+a meter by its name; everything else is the real machinery.
+"""
+
+import os
+import time
+from pathlib import Path
+
+from kgen.errors import UsageError
+from kgen.tune.meter import Times, WrongResultError
+
+MACHINE = {"device": "stand-in", "jax": "0.0"}
+LOG = "KGEN_TEST_LOG"
+
+
+class Meter:
+    """Does what the candidate's function says, in `prepare` and in `measure`."""
+
+    def __init__(self, problem, arch):
+        self.problem = problem
+        # The environment of a worker is not the user's.
+        self.log = Path(os.environ["HOME"]) / "measured.log"
+
+    def setup(self):
+        return MACHINE
+
+    def prepare(self, function):
+        said = function()
+        behave(said.get("prepare"))
+        return said
+
+    def measure(self, prepared, rounds):
+        with self.log.open("a") as log:
+            log.write(f"begin {prepared['name']}\n")
+        behave(prepared.get("measure"))
+        if prepared.get("measure") == "wrong":
+            raise WrongResultError("it is off")
+        time.sleep(prepared.get("seconds", 0.0))
+        us, noise = prepared["us"], prepared.get("noise", 0.0)
+        with self.log.open("a") as log:
+            log.write(f"end {prepared['name']} {rounds}\n")
+        times = tuple(us * (1 + noise * (turn % 3 - 1)) for turn in range(rounds))
+        return Times(us=times, peer_us=(100.0,) * rounds)
+
+
+class NoGpu(Meter):
+    """Finds nothing to measure on."""
+
+    def setup(self):
+        raise UsageError("nothing to measure on")
+
+
+class Broken(Meter):
+    """Ends the process before it is ready."""
+
+    def setup(self):
+        os._exit(7)
+
+
+class Rendered(Meter):
+    """Takes real modules, whose name of the tile decides how long they take."""
+
+    def prepare(self, function):
+        constants = function.__wrapped__.__globals__
+        tile = constants["TILE_M"] * constants["TILE_N"]
+        return {"name": f"{tile}", "us": 1e6 / tile}
+
+
+def behave(how):
+    match how:
+        case "hang":
+            time.sleep(1000)
+        case "abort":
+            os.abort()
+        case "raise":
+            raise RuntimeError("planted")
+        case "exit":
+            raise SystemExit(3)
