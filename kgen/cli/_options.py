@@ -11,13 +11,27 @@ if TYPE_CHECKING:
     from kgen.report import Report
 
 
+class _Named(click.Path):
+    """A path. An empty one would be the current directory, and is a mistake in a shell."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        if value == "":
+            self.fail("it is empty; write . for the current directory", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PATH = _Named(path_type=Path)
+
+
 def templates_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds `--templates DIR`, which may be given several times."""
     return click.option(
         "--templates",
         metavar="DIR",
         multiple=True,
-        type=click.Path(path_type=Path),
+        type=PATH,
         help="Templates that override those of kgen, by name; of several directories "
         "the first that has a name wins.  [default: the project file's `templates`]",
     )(command)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kgen.cli import EXIT_CODES
-from kgen.cli._options import templates_option
+from kgen.cli._options import PATH, templates_option
 from kgen.cli._output import format_option, print_json, print_text
 from kgen.cli._project import project_here, templates_of
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("a", type=click.Path(path_type=Path))
-@click.argument("b", type=click.Path(path_type=Path))
+@click.argument("a", type=PATH)
+@click.argument("b", type=PATH)
 @templates_option
 @format_option
 @click.pass_context

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgen.cli._options import PATH
 from kgen.cli._output import format_option, print_json, print_tables
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def _parse_shape(
 
 
 @click.command()
-@click.argument("spec", type=click.Path(path_type=Path))
+@click.argument("spec", type=PATH)
 @click.option(
     "--shape",
     metavar="M,N,K",

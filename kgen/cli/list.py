@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgen.cli._options import PATH
 from kgen.cli._output import (
     format_option,
     print_json,
@@ -38,7 +39,7 @@ _SHORT = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}
 
 
 @click.command()
-@click.argument("specs", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("specs", nargs=-1, type=PATH)
 @format_option
 @click.pass_context
 def command(ctx: click.Context, specs: tuple[Path, ...], output_format: str) -> None:

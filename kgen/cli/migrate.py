@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kgen.cli import EXIT_CODES
+from kgen.cli._options import PATH
 from kgen.cli._output import print_problems, print_text
 from kgen.cli._project import DEFAULT_SPECS, project_here
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("specs", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("specs", nargs=-1, type=PATH)
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if a spec is older.")
 @click.pass_context
 def command(ctx: click.Context, specs: tuple[Path, ...], check: bool) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgen.cli._options import PATH
 from kgen.cli._output import print_text
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _one_of(*key: str) -> Callable[..., str | None]:
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("specs"),
     show_default=True,
     help="Directory of the spec.",

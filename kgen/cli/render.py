@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kgen.cli import EXIT_CODES
-from kgen.cli._options import check_finite, report_of, templates_option
+from kgen.cli._options import PATH, check_finite, report_of, templates_option
 from kgen.cli._project import (
     out_of,
     project_here,
@@ -35,11 +35,11 @@ def _directories(
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("specs", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("specs", nargs=-1, type=PATH)
 @click.option(
     "--out",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=PATH,
     show_default="the project file's `out`, or generated",
     shell_complete=_directories,
     help="Where modules are written; their tests go to DIR/tests.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kgen.cli import EXIT_CODES
-from kgen.cli._options import check_finite, report_of, templates_option
+from kgen.cli._options import PATH, check_finite, report_of, templates_option
 from kgen.cli._project import DEFAULT_SPECS, project_here, specs_of, templates_of
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("dest", type=click.Path(path_type=Path))
-@click.argument("specs", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("dest", type=PATH)
+@click.argument("specs", nargs=-1, type=PATH)
 @click.option(
     "--check",
     is_flag=True,

@@ -237,3 +237,23 @@ def test_a_current_directory_that_is_gone_is_told(tmp_path):
         5,
         "error: the current directory is gone\n  hint: change into one that is there\n",
     )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("vendor", ""),
+        ("vendor", "dest", ""),
+        ("render", ""),
+        ("render", "--out", ""),
+        ("migrate", ""),
+        ("list", ""),
+        ("explain", ""),
+        ("diff", "", "a.toml"),
+        ("new", "x", "--op", "matmul", "--out", ""),
+    ],
+)
+def test_an_empty_path_is_a_mistake(command):
+    outcome = kgen(*command)
+    assert outcome.exit_code == 2
+    assert "it is empty; write . for the current directory" in outcome.stderr
