@@ -116,8 +116,8 @@ def get(name: str) -> Operation:
     (point,) = points
     try:
         found = point.load()
-    except Exception as error:
-        raise _broken(point, f"{type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise _broken(point, _in_a_line(error)) from error
     fault = _fault(name, found)
     if fault is not None:
         raise _broken(point, fault)
@@ -139,12 +139,12 @@ def call(operation: Operation, part: str, *arguments: object) -> Any:
         return function(*arguments)
     except KgenError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         name = operation.name
         by = next((_distribution(p) for p in _points() if p.name == name), "a plug-in")
         raise PluginError(
             f"{part} of the operation {name}, which {by} brings, fails: "
-            f"{type(error).__name__}: {error}"
+            f"{_in_a_line(error)}"
         ) from error
 
 
@@ -181,6 +181,10 @@ def _broken(point: importlib.metadata.EntryPoint, fault: str) -> PluginError:
         f"the operation {point.name} of {_distribution(point)} cannot be used: {fault}",
         hint=f"its entry point is {point.value}",
     )
+
+
+def _in_a_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def _fault(name: str, found: object) -> str | None:

@@ -72,6 +72,8 @@ BROKEN = {
     ),
     "syntax": ("x = (\n", "SyntaxError: '(' was never closed"),
     "exit": ("raise RuntimeError('no GPU')\n", "RuntimeError: no GPU"),
+    "exit code": ("import sys\nsys.exit(0)\n", "SystemExit: 0"),
+    "lines": ("raise RuntimeError('no\\n  GPU\\n')\n", "RuntimeError: no GPU"),
     "kind": ("OPERATION = {}\n", "it is no kgen.operations.Operation but a dict"),
     "name": (HEAD + "OPERATION = make('hold')\n", "it calls itself 'hold'"),
     "model": (
