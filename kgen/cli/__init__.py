@@ -48,6 +48,7 @@ COMMANDS = {
     "render": "Render, verify and write kernel modules from specs.",
     "vendor": "Keep kernels in another repository, and check them there.",
     "verify": "Prove kernels: specs, modules, functions of any file.",
+    "bench": "Measure kernels on the GPU, beside XLA and others.",
     "explain": "Show the plan of a spec: tiles, SMEM, registers, roofline.",
     "list": "List the kernels that specs describe.",
     "new": "Start a new spec.",
@@ -66,7 +67,7 @@ PIPE_CLOSED = 128 + signal.SIGPIPE
 EXIT_CODES = """\b
 Exit codes:
   0    fine
-  1    --check found differences
+  1    --check found differences, --compare something slower
   2    usage: the command line is wrong
   3    a spec is invalid; nothing was written
   4    verification failed

@@ -11,24 +11,32 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("what", type=click.Choice(("spec", "verdicts")), default="spec")
+@click.argument(
+    "what", type=click.Choice(("spec", "verdicts", "bench")), default="spec"
+)
 @click.option(
     "--op", metavar="OP", help="The specs of which operation.  [default: matmul]"
 )
 def command(what: str, op: str | None) -> None:
     """Print the JSON Schema of a spec, for editors and for checks.
 
-    `kgen schema verdicts` prints that of `kgen verify --format json`.
+    `kgen schema verdicts` prints that of `kgen verify --format json`, and `kgen schema
+    bench` that of `kgen bench --json`.
     """
     if what == "spec":
         from kgen.spec.schema import schema_text
 
         print_text(schema_text() if op is None else schema_text(_model(op)))
         return
-    from kgen import verdicts
-
     if op is not None:
         raise click.UsageError("--op goes with the schema of a spec.")
+    if what == "bench":
+        from kgen.measure import results
+
+        print_text(results.schema_text())
+        return
+    from kgen import verdicts
+
     print_text(verdicts.schema_text())
 
 

@@ -82,3 +82,8 @@ def _driver() -> str:
     except (OSError, subprocess.TimeoutExpired):
         return UNKNOWN
     return told[0] if told else UNKNOWN
+
+
+def probe(worker: Any) -> None:
+    """Sends the parent what this machine is: a task of `kgen.measure.worker`."""
+    worker.send("machine", machine=describe(worker.session().device))

@@ -1,0 +1,222 @@
+"""Measures kernels at sizes, one after the other, and collects what was found.
+
+Each kernel and size has a process of its own with a time limit; this process never
+touches the GPU.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from kgen import __version__
+from kgen.emit import provenance
+from kgen.errors import UsageError
+from kgen.measure import peers, process, results, sweep
+from kgen.measure.decode import decode
+from kgen.measure.results import Document, Machine, Record
+from kgen.verify import verify
+from kgen.verify.request import GPU, MATMUL, Request, RequestCase
+
+SESSION = "kgen.measure.worker:on_gpu"
+"""What workers measure with."""
+
+PROBE_S = 120.0
+DIGITS = 12
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Job:
+    """One kernel at one size.
+
+    Attributes:
+      target: What the user calls it.
+      path: Its file; empty if it has none.
+      request: The module, with one case.
+    """
+
+    target: str
+    path: str
+    request: Request
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        case = self.request.cases[0]
+        assert isinstance(case, RequestCase)
+        return case.m, case.n, case.k
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """How it is measured.
+
+    Attributes:
+      peers: What is measured beside, in this order.
+      rounds: How often each is timed.
+      timeout: Seconds for one kernel at one size, without the sweep of a peer.
+      sweep_budget: Seconds for the sweep of JAX's example at one size.
+      verify: Whether the level `gpu` of `kgen verify` runs, too.
+    """
+
+    peers: tuple[str, ...] = (peers.XLA,)
+    rounds: int = 10
+    timeout: float = 300.0
+    sweep_budget: float = sweep.BUDGET_S
+    verify: bool = False
+
+
+def jobs_of(target: str, path: str | None, request: Request) -> list[Job]:
+    """Returns the jobs of a target, one for each of its sizes.
+
+    Raises:
+      UsageError: it is no matrix product.
+    """
+    if request.op != MATMUL:
+        raise UsageError(
+            f"{target} is no matrix product, which is all that kgen bench measures\n"
+            '  allowed: specs with op = "matmul", and their modules'
+        )
+    return [
+        Job(
+            target=target,
+            path=path or "",
+            request=dataclasses.replace(request, cases=(case,)),
+        )
+        for case in request.cases
+    ]
+
+
+def probe(arch: str) -> Machine:
+    """Returns what this machine is.
+
+    Raises:
+      KgenError: it has no GPU of this architecture.
+    """
+    job = {"task": "probe", "session": SESSION, "arch": arch}
+    try:
+        for event in process.events(job, limit=PROBE_S):
+            if event["event"] == "machine":
+                return Machine(**event["machine"])
+    except process.EndedError as error:
+        raise UsageError(
+            f"nothing to measure on: JAX cannot start: {error}\n"
+            "  hint: `kgen doctor` tells what JAX sees"
+        ) from None
+    raise AssertionError("a probe tells the machine, or why not")
+
+
+def measure(
+    jobs: Sequence[Job],
+    options: Options,
+    *,
+    stage: Callable[[Job, str], None] = lambda *_: None,
+) -> Iterator[Document]:
+    """Measures jobs one by one.
+
+    Args:
+      jobs: What is measured.
+      options: How.
+      stage: Told what is done.
+
+    Yields:
+      Everything so far, each time that one more is measured.
+
+    Raises:
+      KgenError: there is nothing to measure on.
+    """
+    machines = {arch: probe(arch) for arch in {job.request.arch for job in jobs}}
+    swept = functools.cache(functools.partial(_sweep, options))
+    records: list[Record] = []
+    for job in jobs:
+        records.append(_record(job, options, swept, stage))
+        yield Document(
+            kind=results.KIND,
+            format=results.FORMAT,
+            kgen=__version__,
+            machine=machines[job.request.arch],
+            rounds=options.rounds,
+            results=tuple(records),
+        )
+
+
+def _record(
+    job: Job,
+    options: Options,
+    swept: Callable[[Any, str], sweep.Sweep],
+    stage: Callable[[Job, str], None],
+) -> Record:
+    """Measures one job."""
+    record = _begun(job)
+    if options.verify:
+        stage(job, "verifying")
+        verdict = verify(
+            job.request, levels=(GPU,), timeout=options.timeout, cache=False
+        )
+        record = dataclasses.replace(record, verification=verdict.levels)
+        if (failure := verdict.failure) is not None:
+            return dataclasses.replace(record, detail=f"kgen verify: {failure}")
+    found = sweep.Sweep(detail="not asked for")
+    if peers.JAX_EXAMPLE in options.peers:
+        stage(job, f"sweeping {peers.JAX_EXAMPLE}")
+        found = swept(record.problem, job.request.arch)
+    told = {
+        "task": "bench",
+        "session": SESSION,
+        "arch": job.request.arch,
+        "request": job.request.to_json(),
+        "shape": job.shape,
+        "peers": list(options.peers),
+        "rounds": options.rounds,
+        "sweep": dataclasses.asdict(found),
+    }
+    try:
+        for event in process.events(told, limit=options.timeout):
+            if event["event"] == "stage":
+                stage(job, event["text"])
+            elif event["event"] == "record":
+                return _completed(record, event)
+    except process.EndedError as error:
+        return dataclasses.replace(record, detail=str(error))
+    raise AssertionError("a worker sends its record before it is done")
+
+
+def _sweep(options: Options, problem: Any, arch: str) -> sweep.Sweep:
+    return sweep.run(problem, session=SESSION, arch=arch, budget=options.sweep_budget)
+
+
+def _begun(job: Job) -> Record:
+    """Returns what is known of a job before it runs; failed, unless something comes."""
+    request = job.request
+    header = provenance.read(request.source)
+    return Record(
+        target=job.target,
+        name=request.name,
+        path=job.path,
+        shape=job.shape,
+        layout=request.layout,
+        operand_dtype=request.operand_dtype,
+        out_dtype=request.out_dtype or request.operand_dtype,
+        arch=request.arch,
+        source_digest=hashlib.sha256(request.source.encode()).hexdigest()[:DIGITS],
+        spec_digest=header.spec_digest if header else "",
+        text_digest=header.text_digest if header else "",
+        status=results.FAILED,
+        detail="",
+        checks=(),
+        verification=(),
+        registers=None,
+        spilled_bytes=None,
+        notes=(),
+        timing=None,
+        peers=(),
+    )
+
+
+def _completed(record: Record, event: dict[str, Any]) -> Record:
+    """Returns a record with what its worker sent."""
+    sent = {name: value for name, value in event.items() if name != "event"}
+    # Through JSON, so that everything is as the worker's JSON has it.
+    fields = json.loads(json.dumps({**dataclasses.asdict(record), **sent}))
+    return decode(Record, fields)

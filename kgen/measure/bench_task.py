@@ -1,0 +1,219 @@
+"""Measures one kernel at one size: right first, then timed in turns with its peers.
+
+A task of `kgen.measure.worker`. It sends one event, `{"event": "record", ...}`, with the
+fields of a `results.Record` that this process knows.
+"""
+
+import dataclasses
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from kgen.measure import correct, example, operands, peers, results, timing
+from kgen.measure.problem import Problem
+from kgen.measure.results import Peer, Tried
+from kgen.measure.timing import Compiled, Sets
+from kgen.measure.worker import Session, Worker, in_a_line
+from kgen.verify import ptxas
+from kgen.verify.explain import LevelError, explain
+from kgen.verify.request import Request
+from kgen.verify.worker import load
+
+OURS = "kernel"
+
+
+class RefusedSizesError(Exception):
+    """The module does not take these sizes."""
+
+
+def run(worker: Worker) -> None:
+    """Does the job."""
+    import jax
+
+    session = worker.session()
+    bench = Bench(worker, session)
+    with jax.default_device(session.device):
+        worker.send("record", **bench.run())
+
+
+class Bench:
+    """One kernel at one size."""
+
+    def __init__(self, worker: Worker, session: Session) -> None:
+        self._worker, self._session, self._job = worker, session, worker.job
+        self._request = Request.from_json(self._job["request"])
+        self._problem = Problem(
+            shape=tuple(self._job["shape"]),
+            operand_dtype=self._request.operand_dtype,
+            out_dtype=self._request.out_dtype or self._request.operand_dtype,
+            layout=self._request.layout,
+        )
+        own = Path(self._job["directory"], f"{self._request.name}.py")
+        self._path = Path(self._request.path) if self._request.path else own
+
+    def run(self) -> dict[str, Any]:
+        """Returns the fields of the record."""
+        printed = ptxas.Printed()
+        try:
+            with printed:
+                function = self._import()
+                checks = self._check(function)
+        except RefusedSizesError as error:
+            return {"status": results.REFUSED, "detail": str(error)}
+        except LevelError as error:
+            refusal = ptxas.describe_refusal(ptxas.parse(printed.text))
+            status = results.FAILED if refusal else results.WRONG
+            return {"status": status, "detail": refusal or str(error)}
+        except Exception as error:
+            refusal = ptxas.describe_refusal(ptxas.parse(printed.text))
+            detail = refusal or explain(error, self._path)
+            return {"status": results.FAILED, "detail": detail}
+        return {**_told(ptxas.parse(printed.text)), **self._time(function, checks)}
+
+    def _import(self) -> Callable[..., Any]:
+        self._worker.stage("importing the module")
+        if self._request.path:
+            sys.path.insert(0, str(self._path.parent))
+        else:
+            self._path.write_text(self._request.source, encoding="utf-8")
+        module = load(self._request.name, self._path)
+        function: Callable[..., Any] = getattr(module, self._request.function)
+        return function
+
+    def _check(self, function: Callable[..., Any]) -> tuple[str, ...]:
+        import jax
+
+        self._worker.stage("tracing")
+        try:
+            jax.eval_shape(function, *correct.structs(self._problem))
+        except ValueError as error:
+            raise RefusedSizesError(explain(error, self._path)) from error
+        return correct.check(function, self._problem, stage=self._worker.stage)
+
+    def _time(
+        self, function: Callable[..., Any], checks: tuple[str, ...]
+    ) -> dict[str, Any]:
+        """Times a kernel that is right, and its peers in turns with it."""
+        self._worker.stage("drawing operands")
+        problem, l2_bytes = self._problem, self._session.l2_bytes
+        sets = operands.draw(
+            problem.shape, problem.operand_dtype, problem.layout, l2_bytes=l2_bytes
+        )
+        self._worker.stage("compiling for the times")
+        executables = {OURS: timing.compile_each(function, sets)}
+        found = _Peers(self._job, problem, sets)
+        executables |= found.executables
+        self._worker.stage("timing")
+        samples = timing.interleave(
+            executables, sets, rounds=self._job["rounds"], measure=self._session.measure
+        )
+        device = self._session.device.device_kind
+        figures = {
+            name: results.timing_of(each, problem, self._request.arch, device)
+            for name, each in samples.items()
+        }
+        ours = figures[OURS]
+        return {
+            "status": results.MEASURED,
+            "detail": "",
+            "checks": checks,
+            "timing": dataclasses.asdict(ours),
+            "peers": [dataclasses.asdict(p) for p in found.outcomes(ours, figures)],
+        }
+
+
+class _Peers:
+    """The peers of one kernel: what can be timed, and why the others cannot.
+
+    Attributes:
+      executables: What is timed. JAX's example may be there several times: the best of
+        its sweep are too close together to tell the best one without another look.
+    """
+
+    def __init__(self, job: Mapping[str, Any], problem: Problem, sets: Sets) -> None:
+        self._names: list[str] = job["peers"]
+        self._sweep: dict[str, Any] = job["sweep"]
+        self._whys: dict[str, str] = {}
+        self._configurations: dict[str, tuple[str, str]] = {}
+        self.executables: dict[str, Compiled] = {}
+        makers = {
+            peers.XLA: lambda: {peers.XLA: peers.compile_xla(problem, sets)},
+            peers.TORCH: lambda: {peers.TORCH: peers.compile_torch(problem, sets)},
+            peers.JAX_EXAMPLE: lambda: self._examples(sets),
+        }
+        for name in self._names:
+            try:
+                self.executables |= _tried_out(makers[name](), sets)
+            except peers.NoPeerError as error:
+                self._whys[name] = str(error)
+            except Exception as error:
+                self._whys[name] = in_a_line(error)
+
+    def _examples(self, sets: Sets) -> dict[str, Compiled]:
+        if self._sweep["detail"]:
+            raise peers.NoPeerError(self._sweep["detail"])
+        found = {}
+        for index, fields in enumerate(self._sweep["finalists"]):
+            each = example.Example(**fields)
+            name = f"{peers.JAX_EXAMPLE} {index}"
+            found[name] = timing.compile_each(example.function(each), sets)
+            self._configurations[name] = (peers.JAX_EXAMPLE, str(each))
+        return found
+
+    def outcomes(
+        self, ours: results.Timing, figures: Mapping[str, results.Timing]
+    ) -> list[Peer]:
+        """Returns what became of every peer that was asked for."""
+        return [self._result(name, ours, figures) for name in self._names]
+
+    def _result(
+        self, name: str, ours: results.Timing, figures: Mapping[str, results.Timing]
+    ) -> Peer:
+        named = [key for key in figures if self._peer_of(key) == name]
+        tried = tuple(Tried(**each) for each in self._sweep.get("tried", ()))
+        tried = tried if name == peers.JAX_EXAMPLE else ()
+        if not named:
+            why = self._whys[name]
+            return Peer(
+                name=name,
+                timing=None,
+                ratio=None,
+                configuration="",
+                detail=why,
+                tried=tried,
+            )
+        best = min(named, key=lambda key: figures[key].median_us)
+        return Peer(
+            name=name,
+            timing=figures[best],
+            ratio=round(figures[best].median_us / ours.median_us, 4),
+            configuration=self._configurations.get(best, ("", ""))[1],
+            detail=self._sweep.get("note", "") if name == peers.JAX_EXAMPLE else "",
+            tried=tried,
+        )
+
+    def _peer_of(self, key: str) -> str:
+        return self._configurations.get(key, (key, ""))[0]
+
+
+def _tried_out(executables: dict[str, Compiled], sets: Sets) -> dict[str, Compiled]:
+    """Runs everything once: a peer that fails must not end the measurement."""
+    import jax
+
+    wait: Any = jax.block_until_ready
+    for compiled in executables.values():
+        wait(compiled.run(sets))
+    return executables
+
+
+def _told(report: ptxas.Report) -> dict[str, Any]:
+    """Returns what ptxas said, as fields of the record."""
+    if report.registers is None:
+        return {}
+    spilled = report.spilled
+    return {
+        "registers": report.registers,
+        "spilled_bytes": spilled.spill_store_bytes if spilled else 0,
+        "notes": ptxas.notes(report)[1:],
+    }

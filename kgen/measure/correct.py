@@ -1,0 +1,172 @@
+"""Whether a kernel is right on this device: the first thing that is measured.
+
+At the very size that is then timed, where a float64 product of everything on the host
+would take longer than everything else: small integers are compared with XLA's product
+bit for bit, normal values with float64 in some of the rows.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kgen.measure.problem import Problem
+from kgen.verify import compare, repeats
+from kgen.verify.explain import LevelError
+
+RUNS = 20
+ROWS = 32
+LARGEST_INTEGER = 3
+
+
+def check(
+    function: Callable[..., Any],
+    problem: Problem,
+    *,
+    runs: int = RUNS,
+    stage: Callable[[str], None] = lambda _: None,
+) -> tuple[str, ...]:
+    """Runs a kernel on JAX's default device and compares what it returns.
+
+    Args:
+      function: Takes A and B.
+      problem: What it computes.
+      runs: How often it must return the same bits.
+      stage: Told what is done.
+
+    Returns:
+      What was proven, a line each.
+
+    Raises:
+      LevelError: the kernel is not right.
+    """
+    stage("compiling")
+    kernel = repeats.Poisoned(function, structs(problem))
+    _check_result(kernel.results, problem)
+    stage("small integers")
+    operands = integers(problem)
+    (product,) = kernel(*operands)
+    if wrong := differs_from_xla(product, operands, problem):
+        raise LevelError(f"on small integers: {wrong}")
+    stage("normal values")
+    operands = normal(problem)
+    (product, *_), difference = repeats.repeat(kernel, operands, runs)
+    if wrong := _differs_from_float64(product, operands, problem):
+        raise LevelError(f"on normal values: {wrong}")
+    if difference is not None:
+        raise LevelError(f"on normal values: {difference}; {repeats.A_RACE}")
+    rows = len(sampled_rows(problem.shape[0]))
+    return (
+        "small integers as XLA's product, bit for bit",
+        f"normal values within the tolerance of float64 in {rows} rows",
+        f"the same bits in {runs} runs, into memory that was NaN",
+    )
+
+
+def structs(problem: Problem) -> tuple[Any, Any]:
+    """Returns `jax.ShapeDtypeStruct`s of A and B."""
+    import jax
+
+    struct: Any = jax.ShapeDtypeStruct
+    a, b = (struct(s, problem.operand_dtype) for s in problem.operand_shapes)
+    return a, b
+
+
+def integers(problem: Problem) -> tuple[Any, Any]:
+    """Returns operands of independent integers in [-3, 3]."""
+    import jax
+
+    def draw(key: Any, shape: tuple[int, int]) -> Any:
+        values = jax.random.randint(key, shape, -LARGEST_INTEGER, LARGEST_INTEGER + 1)
+        return values.astype(problem.operand_dtype)
+
+    return _draw(draw, problem, seed=1)
+
+
+def normal(problem: Problem) -> tuple[Any, Any]:
+    """Returns operands of independent standard normal values."""
+    import jax
+
+    def draw(key: Any, shape: tuple[int, int]) -> Any:
+        return jax.random.normal(key, shape, np.float32).astype(problem.operand_dtype)
+
+    return _draw(draw, problem, seed=2)
+
+
+def _draw(draw: Callable[..., Any], problem: Problem, *, seed: int) -> tuple[Any, Any]:
+    import jax
+
+    keys = jax.random.split(jax.random.key(seed), 2)
+    jitted = jax.jit(draw, static_argnums=1)
+    a, b = map(jitted, keys, problem.operand_shapes)
+    return a, b
+
+
+def differs_from_xla(
+    product: Any, operands: tuple[Any, Any], problem: Problem
+) -> str | None:
+    """Says what is wrong with the product of small integers; None if nothing is."""
+    import jax
+    import jax.numpy as jnp
+
+    def exact(a: Any, b: Any) -> Any:
+        b = b if problem.layout == "nn" else b.T
+        return jnp.dot(a, b, preferred_element_type=jnp.float32)
+
+    def count(product: Any, expected: Any) -> Any:
+        return jnp.sum(product != expected.astype(product.dtype))
+
+    expected = jax.jit(exact)(*operands)
+    if not int(jax.jit(count)(product, expected)):
+        return None
+    magnitude = np.array([float(LARGEST_INTEGER**2 * problem.shape[2])])
+    return compare.exact(
+        np.asarray(product).astype(np.float64),
+        np.asarray(expected).astype(np.float64),
+        magnitude,
+        out_dtype=problem.out_dtype,
+    )
+
+
+def sampled_rows(m: int) -> Any:
+    """Returns the rows that are compared with float64: both ends and some between."""
+    if m <= ROWS:
+        return np.arange(m)
+    between = np.random.default_rng(m).choice(m - 2, ROWS - 2, replace=False) + 1
+    return np.sort(np.concatenate([[0, m - 1], between]))
+
+
+def _differs_from_float64(
+    product: Any, operands: tuple[Any, Any], problem: Problem
+) -> str | None:
+    rows = sampled_rows(problem.shape[0])
+    a, b = operands
+    a64 = np.asarray(a[rows]).astype(np.float64)
+    b64 = np.asarray(b).astype(np.float64)
+    b64 = b64 if problem.layout == "nn" else b64.T
+    expected = a64 @ b64
+    allowed = compare.tolerance(
+        expected,
+        np.abs(a64) @ np.abs(b64),
+        reduction=problem.shape[2],
+        operand_dtype=problem.operand_dtype,
+        out_dtype=problem.out_dtype,
+        tf32=True,
+    )
+    found = np.asarray(product[rows]).astype(np.float64)
+    wrong = compare.close(found, expected, allowed, out_dtype=problem.out_dtype)
+    if wrong is None:
+        return None
+    return f"in {len(rows)} rows, {rows[0]} to {rows[-1]}, counted from 0: {wrong}"
+
+
+def _check_result(results: Any, problem: Problem) -> None:
+    import jax
+
+    leaves = jax.tree.leaves(results)
+    m, n, _ = problem.shape
+    wanted = (problem.out_dtype, (m, n))
+    found = [(str(leaf.dtype), tuple(leaf.shape)) for leaf in leaves]
+    if found != [wanted]:
+        told = ", ".join(f"{dtype}{list(shape)}" for dtype, shape in found) or "nothing"
+        raise LevelError(f"returns {told}, expected {wanted[0]}{[m, n]}")

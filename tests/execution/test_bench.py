@@ -1,0 +1,375 @@
+"""`kgen bench` from end to end, but for the GPU: a CPU stands in for it."""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import pytest
+from commands import kgen
+from measure_stand_ins import SESSION, SWEPT, write_module
+
+from kgen.measure import bench, example, process, results, sweep
+from kgen.verify import process as verifying
+
+TESTS = Path(__file__).parents[1]
+ROOT = TESTS.parent
+SHAPE = "128,192,64"
+WITHOUT_GPU = pytest.mark.skipif(
+    jax.default_backend() != "cpu", reason="there is a GPU"
+)
+
+
+@pytest.fixture
+def _on_cpu(monkeypatch):
+    """Lets workers measure on a CPU."""
+    monkeypatch.setattr(bench, "SESSION", SESSION)
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+
+
+def records(path):
+    return {record.name: record for record in results.load(path).results}
+
+
+@pytest.mark.usefixtures("_on_cpu")
+@pytest.mark.parametrize(("dtype", "layout"), [("bfloat16", "nn"), ("float16", "nt")])
+def test_a_right_kernel_is_timed_in_turns_with_its_peers(tmp_path, dtype, layout):
+    path = write_module(tmp_path, dtype=dtype, layout=layout)
+    out = tmp_path / "new.json"
+    done = kgen(
+        *("bench", path, "--shape", SHAPE, "--rounds", 4, "--json", out),
+        *("--peer", "torch", "--peer", "xla", "--plot", tmp_path / "drawn"),
+    )
+    assert done.exit_code == 0, done
+    document = results.load(out)
+    (record,) = document.results
+    assert (document.rounds, document.machine.device) == (4, "cpu")
+    assert document.machine.jax == jax.__version__
+    assert (record.status, record.layout, record.operand_dtype) == (
+        *("measured", layout),
+        dtype,
+    )
+    assert record.checks == (
+        "small integers as XLA's product, bit for bit",
+        "normal values within the tolerance of float64 in 32 rows",
+        "the same bits in 20 runs, into memory that was NaN",
+    )
+    assert len(record.timing.us) == 4
+    torch, xla = record.peers
+    assert (torch.name, torch.timing, torch.ratio) == ("torch", None, None)
+    assert torch.detail.startswith("PyTorch ")
+    assert len(xla.timing.us) == 4
+    assert xla.ratio == pytest.approx(
+        xla.timing.median_us / record.timing.median_us, rel=1e-3
+    )
+    assert f"{record.timing.median_us:.1f}" in done.stdout
+    assert f"{path} at {SHAPE}: torch not measured: PyTorch " in done.stderr
+    drawn = sorted(p.name for p in (tmp_path / "drawn").iterdir())
+    assert drawn == ["ratios.svg", "roofline.svg"]
+
+
+@pytest.mark.usefixtures("_on_cpu")
+def test_a_kernel_that_is_not_right_is_never_timed(tmp_path):
+    bodies = {
+        "wrong": "product = product.at[3, 5].add(1)",
+        # One element of many rows that no sample sees.
+        "unwritten": "product = product.at[-2, -1].set(jnp.nan)",
+        "rounded": "product = product.astype(jnp.float8_e4m3fn)",
+        "raises": 'raise RuntimeError("no luck")',
+        "aborts": "os.abort()",
+        "other": "return product",
+    }
+    modules = [write_module(tmp_path, name, body=body) for name, body in bodies.items()]
+    out = tmp_path / "new.json"
+    done = kgen("bench", *modules, "--shape", SHAPE, "--rounds", 3, "--json", out)
+    assert done.exit_code == 4, done
+    found = records(out)
+    assert list(found) == list(bodies)
+    assert not any(record.timing or record.peers for record in found.values())
+    told = {name: (r.status, r.detail) for name, r in found.items()}
+    assert told["wrong"][0] == "wrong"
+    assert told["wrong"][1].startswith(
+        "on small integers: 1 of 24576 elements are wrong, the first at [3, 5]: got "
+    )
+    assert "they are NaN, as memory that was never written" in told["unwritten"][1]
+    assert told["rounded"][0] == "wrong"
+    assert told["raises"][0] == "failed"
+    assert told["raises"][1].startswith("RuntimeError: no luck; at raises.py:")
+    assert told["aborts"] == ("failed", "tracing: the worker was ended by SIGABRT")
+    assert told["other"] == (
+        "wrong",
+        "returns float32[128, 192], expected bfloat16[128, 192]",
+    )
+    for name, (status, detail) in told.items():
+        assert f"{tmp_path / name}.py at {SHAPE}: {status}: {detail}" in done.stderr
+
+
+@pytest.mark.usefixtures("_on_cpu")
+def test_a_kernel_that_changes_from_run_to_run_is_not_timed(tmp_path):
+    body = (
+        "import jax, itertools, numpy as np\n"
+        "    count = itertools.count()\n"
+        "    def disturb(x):\n"
+        "        x = np.array(x); x[1, 2] += next(count) > 5; return x\n"
+        "    product = jax.pure_callback(disturb, product, product)"
+    )
+    path = write_module(tmp_path, body=body)
+    out = tmp_path / "new.json"
+    assert kgen("bench", path, "--shape", SHAPE, "--json", out).exit_code == 4
+    (record,) = results.load(out).results
+    assert record.status == "wrong"
+    assert "on normal values: not the same bits in every run: " in record.detail
+
+
+@pytest.mark.usefixtures("_on_cpu")
+def test_a_kernel_that_hangs_is_ended_and_the_next_is_measured(tmp_path):
+    hangs = write_module(tmp_path, "hangs", body="time.sleep(600)")
+    fine = write_module(tmp_path, "fine")
+    out = tmp_path / "new.json"
+    start = time.monotonic()
+    done = kgen(
+        *("bench", hangs, fine, "--shape", SHAPE, "--rounds", 3, "--json", out),
+        *("--timeout", 20),
+    )
+    assert time.monotonic() - start < 90
+    assert done.exit_code == 4
+    found = records(out)
+    assert found["hangs"].detail == "no result within 20 s (tracing)"
+    assert found["fine"].status == "measured"
+
+
+@pytest.mark.usefixtures("_on_cpu")
+def test_sizes_that_a_module_refuses(tmp_path):
+    path = write_module(tmp_path)
+    done = kgen("bench", path, "--shape", "100,64,32")
+    assert done.exit_code == 2
+    assert done.stderr == (
+        "error: --shape '100,64,32': m = 100 is not a positive multiple of 64, as"
+        f" {path} needs it\n"
+    )
+    # What its docstring does not say.
+    done = kgen("bench", path, "--shape", "640,64,32")
+    assert done.exit_code == 2
+    assert (
+        f"{path} at 640,64,32: refused: ValueError: m must not be 640, got 640"
+        in done.stderr
+    )
+
+
+@pytest.mark.usefixtures("_on_cpu")
+def test_a_level_of_verification_that_does_not_pass_ends_it(tmp_path):
+    out = tmp_path / "new.json"
+    path = write_module(tmp_path)
+    if jax.default_backend() != "cpu":
+        pytest.skip("there is a GPU")
+    done = kgen("bench", path, "--shape", SHAPE, "--verify", "--json", out)
+    assert done.exit_code == 4
+    (record,) = results.load(out).results
+    imported, gpu = record.verification
+    assert (imported.status, gpu.level, gpu.status) == ("passed", "gpu", "not_run")
+    assert record.status == "failed"
+    assert record.detail.startswith("kgen verify: gpu not_run: not run on a gpu: jax ")
+
+
+@WITHOUT_GPU
+def test_without_a_gpu_nothing_is_measured(tmp_path):
+    out = tmp_path / "new.json"
+    path = write_module(tmp_path)
+    done = kgen("bench", path, "--shape", SHAPE, "--json", out)
+    assert done.exit_code == 2
+    assert done.stderr == (
+        f"error: nothing to measure on: jax {jax.__version__} sees no NVIDIA GPU, only"
+        " cpu\n  allowed: a machine with a GPU that kgen knows: NVIDIA Hopper (sm_90a)\n"
+        "  hint: `kgen doctor` tells what JAX sees; `kgen verify` proves kernels on a"
+        " CPU\n"
+    )
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("M",), "Missing option '--shape', such as --shape 4096,4096,4096."),
+        (
+            ("M", "--shape", "1,2"),
+            "error: --shape '1,2' is not three sizes, as a matmul has them\n",
+        ),
+        (
+            ("M", "--shape", SHAPE, "--peer", "cublas"),
+            "error: there is no peer 'cublas'\n  allowed: xla, jax-example, torch\n",
+        ),
+        (
+            ("M", "--shape", SHAPE, "--json", "missing/new.json"),
+            "--json missing/new.json: there is no directory missing",
+        ),
+        (("new.json", "--shape", SHAPE), "--compare OLD.json new.json"),
+        (("--compare", "missing.json", "M"), "error: missing.json cannot be read: No"),
+        (
+            ("FUNCTION", "--shape", "float16[64,64]"),
+            "is no matrix product, which is all that kgen bench measures\n",
+        ),
+        (("OTHER", "--shape", SHAPE), "does not say what it computes: "),
+        (("M", "--shape", SHAPE, "--rounds", "2"), "2 is not in the range x>=3."),
+        (("M", "--shape", SHAPE, "--timeout", "nan"), "nan is not"),
+    ],
+)
+def test_what_cannot_be_asked(tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    write_module(tmp_path)
+    tmp_path.joinpath("other.py").write_text("def softmax(x): return x\n", "utf-8")
+    names = {"M": "made_up.py", "FUNCTION": "other.py:softmax", "OTHER": "other.py"}
+    done = kgen("bench", *(names.get(each, each) for each in arguments))
+    assert done.exit_code in (2, 5)
+    assert message in done.stderr
+
+
+@pytest.mark.usefixtures("_on_cpu")
+def test_slower_kernels_end_with_an_exit_code(tmp_path, monkeypatch):
+    path = write_module(tmp_path)
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    monkeypatch.setenv("STAND_IN_US", "100")
+    kept = (*verifying.KEPT_VARIABLES, "STAND_IN_US")
+    monkeypatch.setattr(verifying, "KEPT_VARIABLES", kept)
+    run = ("bench", path, "--shape", SHAPE, "--rounds", 3)
+    assert kgen(*run, "--json", old).exit_code == 0
+    monkeypatch.setenv("STAND_IN_US", "120")
+    done = kgen(*run, "--json", new, "--compare", old)
+    assert done.exit_code == 1
+    assert "+20.0%" in done.stdout
+    assert "slower" in done.stdout
+    assert kgen("bench", "--compare", new, old).exit_code == 0
+    done = kgen("bench", "--compare", old, new)
+    assert done.exit_code == 1
+    assert "slower" in done.stdout
+    # Of another machine.
+    other = json.loads(old.read_text())
+    other["machine"]["device"] = "NVIDIA H100"
+    old.write_text(json.dumps(other))
+    done = kgen("bench", "--compare", old, new)
+    assert done.exit_code == 2
+    assert "times of different GPUs cannot be compared" in done.stderr
+
+
+BLOCK = """
+import sys
+
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("black", "pydantic", "platformdirs"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+sys.meta_path.insert(0, Blocked())
+"""
+RUN = """
+import sys
+from kgen.cli import cli
+from kgen.measure import bench
+bench.SESSION = {session!r}
+for name in ("black", "pydantic", "platformdirs"):
+    try:
+        __import__(name)
+    except ModuleNotFoundError:
+        continue
+    raise AssertionError(name)
+sys.exit(cli.main(sys.argv[1:], standalone_mode=False))
+"""
+
+
+def test_modules_are_measured_without_black_pydantic_and_platformdirs(tmp_path):
+    blocking = tmp_path / "blocking"
+    blocking.mkdir()
+    # Every Python that starts with this on its path, workers too.
+    blocking.joinpath("sitecustomize.py").write_text(BLOCK, "utf-8")
+    write_module(tmp_path)
+    path = os.pathsep.join(map(str, (blocking, TESTS, ROOT)))
+    done = subprocess.run(
+        [
+            *(sys.executable, "-c", RUN.format(session=SESSION)),
+            *("bench", "made_up.py", "--shape", SHAPE, "--rounds", "3"),
+            *("--json", "new.json", "--plot", "drawn"),
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert results.load(tmp_path / "new.json").results[0].status == "measured"
+
+
+def test_the_sweep_goes_on_after_what_hangs_and_what_dies(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    found = sweep.run(
+        SWEPT,
+        session="measure_stand_ins:sweeping",
+        arch="sm_90a",
+        budget=120,
+        limit=10,
+    )
+    assert [(each.us, each.detail.partition(": got")[0]) for each in found.tried] == [
+        (None, "no result within 10 s (compiling)"),
+        (None, "compiling: the worker was ended by SIGABRT"),
+        (None, "RuntimeError: planted"),
+        (None, "wrong: 8192 of 8192 elements are wrong, the first at [0, 0]"),
+        (20.0, ""),
+        (10.0, ""),
+    ]
+    assert [example.Example(**each) for each in found.finalists] == [
+        example.examples(SWEPT)[index] for index in (5, 4)
+    ]
+    assert found.note == "6 of 6 configurations tried"
+
+
+def test_the_best_of_the_sweep_are_timed_in_turns_with_the_kernel(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    monkeypatch.setattr(bench, "SESSION", "measure_stand_ins:sweeping")
+    found = example.examples(SWEPT)
+    tried = results.Tried(configuration=str(found[0]), us=None, detail="it hangs")
+    asked = []
+
+    def swept(problem, **_):
+        asked.append(problem)
+        finalists = tuple(dataclasses.asdict(found[index]) for index in (5, 4))
+        return sweep.Sweep(finalists=finalists, tried=(tried,), note="6 of 6 tried")
+
+    monkeypatch.setattr(sweep, "run", swept)
+    modules = [write_module(tmp_path, name) for name in ("one", "two")]
+    out = tmp_path / "new.json"
+    shape = ",".join(map(str, SWEPT.shape))
+    done = kgen(
+        *("bench", *modules, "--shape", shape, "--rounds", 3, "--json", out),
+        *("--peer", "jax-example"),
+    )
+    assert done.exit_code == 0, done
+    # The second kernel has the same product.
+    assert asked == [SWEPT]
+    for record in results.load(out).results:
+        (peer,) = record.peers
+        assert peer.configuration == str(found[5])
+        assert peer.ratio == 1.0
+        assert (peer.detail, peer.tried) == ("6 of 6 tried", (tried,))
+
+
+def test_the_sweep_ends_with_its_budget(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    start = time.monotonic()
+    found = sweep.run(SWEPT, session=SESSION, arch="sm_90a", budget=0.5)
+    assert time.monotonic() - start < 20
+    assert found.detail == "0 of 6 configurations tried in 0.5 s, none ran"
+
+
+def test_a_worker_that_cannot_measure_says_so():
+    job = {"task": "probe", "session": "kgen.measure.worker:on_gpu", "arch": "sm_1"}
+    with pytest.raises(
+        process.RefusedError, match="nothing to measure on: sm_1 is not"
+    ):
+        list(process.events(job, limit=60))
