@@ -23,7 +23,6 @@ should fit into 550 s on 16 cores; what did not is run by a second call that is 
 import argparse
 import concurrent.futures
 import contextlib
-import hashlib
 import json
 import math
 import os
@@ -42,6 +41,7 @@ CHILD = ROOT / "benchmarks" / "mutant_on_gpu.py"
 MANIFEST = "manifest.json"
 PREPARING_SECONDS = 90.0
 TMA_TILE = 64
+HEAD = ("name", "group", "kind", "schedule", "digest")
 HANG, ERROR, WRONG = "hang", "error", "wrong silently"
 VARYING, LUCKY, RIGHT = "not bit-identical", "right by luck", "right"
 NOT_RUN = "not run"
@@ -56,6 +56,7 @@ ENVIRONMENT = {
 def pack(directory):
     """Writes the manifest of all mutants."""
     from mutants.catalogue import mutants, originals
+    from mutants.model import digest
 
     entries = [
         {
@@ -63,6 +64,7 @@ def pack(directory):
             "group": "",
             "kind": "",
             "schedule": base.schedule,
+            "digest": digest(base),
             "request": base.request.to_json(),
         }
         for base in originals()
@@ -73,6 +75,7 @@ def pack(directory):
             "group": mutant.kind.group,
             "kind": mutant.kind.name,
             "schedule": mutant.schedule,
+            "digest": digest(mutant),
             "request": mutant.request.to_json(),
         }
         for mutant in mutants()
@@ -82,8 +85,9 @@ def pack(directory):
     print(f"{len(entries)} kernels in {directory / MANIFEST}")
 
 
-def digest(entry):
-    return hashlib.sha256(entry["request"].encode()).hexdigest()[:12]
+def key_of(entry):
+    """Returns what tells a kernel from others, also from another text of that name."""
+    return entry["name"], entry["digest"]
 
 
 def large_size(entry, least):
@@ -297,10 +301,10 @@ def run(options):
     earlier = (
         json.loads(options.earlier.read_text())["kernels"] if options.earlier else []
     )
-    done = {k["digest"]: k for k in earlier if k["outcome"] != NOT_RUN}
+    done = {(k["name"], k["digest"]): k for k in earlier if k["outcome"] != NOT_RUN}
     result = {"machine": machine(options.platform), "runs": options.runs}
     result["limit_s"] = options.limit
-    kernels = {e["name"]: done[digest(e)] for e in entries if digest(e) in done}
+    kernels = {e["name"]: done[key] for e in entries if (key := key_of(e)) in done}
 
     def write():
         ordered = [kernels[e["name"]] for e in entries if e["name"] in kernels]
@@ -317,8 +321,7 @@ def run(options):
             for future in concurrent.futures.as_completed(futures):
                 entry = futures[future]
                 found = future.result()
-                head = {k: entry[k] for k in ("name", "group", "kind", "schedule")}
-                kernels[entry["name"]] = {**head, "digest": digest(entry), **found}
+                kernels[entry["name"]] = {**{k: entry[k] for k in HEAD}, **found}
                 print(f"{found['outcome']:18}{entry['name']}: {found['detail']}"[:160])
                 sys.stdout.flush()
                 write()

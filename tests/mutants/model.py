@@ -103,10 +103,13 @@ def planted(fault: Fault, base: Base) -> Mutant:
     return Mutant(name, fault.kind, base.schedule, source, request, base.name)
 
 
-def digest(mutant: Mutant) -> str:
-    """Returns a digest of what a mutant does: comments and layout do not count."""
-    request = dataclasses.asdict(mutant.request)
-    request["source"] = ast.unparse(ast.parse(mutant.source))
+def digest(kernel: Mutant | Base) -> str:
+    """Returns a digest of what a kernel does: comments and layout do not count."""
+    request = dataclasses.asdict(kernel.request)
+    request["source"] = ast.unparse(ast.parse(kernel.source))
+    for case in request["cases"]:
+        if case["num_sms"] is None:
+            del case["num_sms"]
     parts = [request[field] for field in ("source", "layout", "operand_dtype", "cases")]
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 

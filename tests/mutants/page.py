@@ -51,7 +51,7 @@ def page(mutants: list[Mutant], outcomes: dict[str, Any]) -> str:
 
 def _introduction(gpu: str) -> str:
     size = " x ".join(map(str, SIZE))
-    return INTRODUCTION.format(tolerance=TOLERANCE, size=size, gpu=gpu or "a GPU")
+    return INTRODUCTION.format(tolerance=TOLERANCE, size=size, gpu=f"one {gpu}" if gpu else "a GPU")
 
 
 def _totals(mutants: list[Mutant], outcomes: dict[str, Any]) -> str:

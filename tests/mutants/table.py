@@ -9,7 +9,6 @@ and whether these are of the catalogue's mutants.
 """
 
 import argparse
-import hashlib
 import importlib.metadata
 import json
 import queue
@@ -93,8 +92,7 @@ def _take_over_hardware(catalogue: list[Mutant], outcomes: Outcomes) -> None:
     outcomes["gpu"] = measured["machine"]["device"]
     found = {(k["name"], k["digest"]): k["outcome"] for k in measured["kernels"]}
     for mutant in catalogue:
-        request = hashlib.sha256(mutant.request.to_json().encode()).hexdigest()[:12]
-        if outcome := found.get((mutant.name, request)):
+        if outcome := found.get((mutant.name, digest(mutant))):
             outcomes["mutants"][mutant.name]["gpu"] = outcome
 
 
