@@ -2,12 +2,16 @@
 
 python benchmarks/report.py            writes it
 python benchmarks/report.py --check    exit 1 if it is not what the results say
+
+The table of results/h200.json also stands in the README, between the comments
+`<!-- h200 -->` and `<!-- /h200 -->`.
 """
 
 import argparse
 import collections
 import json
 import re
+import statistics
 import sys
 from pathlib import Path
 
@@ -16,6 +20,9 @@ GENERATED = HERE.parent / "generated"
 PAGE = HERE / "README.md"
 TEXT_DIGEST = re.compile(r"text ([0-9a-f]{12})")
 MUTANTS = "mutants_gpu.json"
+H200 = "h200.json"
+README = HERE.parent / "README.md"
+SECTION = re.compile("(<!-- h200 -->\n).*?(<!-- /h200 -->)", re.DOTALL)
 UNITS = {"s": "s", "mb": "MB"}
 
 
@@ -155,13 +162,100 @@ takes when it gets its cores.
 """
 
 
+def exists(name):
+    return (HERE / "results" / name).exists()
+
+
+def tuned_rows(records):
+    for record in records:
+        shape = " x ".join(map(str, record["shape"]))
+        path = Path(record["path"])
+        name = f"[{path.stem}]({{root}}{path.as_posix()})"
+        if record["timing"] is None:
+            yield shape, name, f"**{record['status']}**", "", "", "", "", ""
+            continue
+        time = record["timing"]
+        ratios = {peer["name"]: peer["ratio"] for peer in record["peers"]}
+        yield (
+            shape,
+            name,
+            f"{time['median_us']:.1f}",
+            f"{time['tflops']:.0f}",
+            f"{time['tb_per_s']:.2f}",
+            "" if time["roofline"] is None else f"{time['roofline']:.0%}",
+            *(
+                "" if ratios.get(peer) is None else f"{ratios[peer]:.3f}"
+                for peer in ("xla", "jax-example")
+            ),
+        )
+
+
+def means(records):
+    """Tells the geometric mean of every peer's ratios."""
+    ratios = {}
+    for record in records:
+        for peer in record["peers"]:
+            if peer["ratio"] is not None:
+                ratios.setdefault(peer["name"], []).append(peer["ratio"])
+    told = [
+        f"{statistics.geometric_mean(each):.3f} over {name} ({len(each)} shapes)"
+        for name, each in ratios.items()
+    ]
+    return f"Geometric means: {', '.join(told)}." if told else ""
+
+
+def tuned(result, root):
+    """Returns the table of the tuned kernels; `root` leads to the repository's root."""
+    machine, records = result["machine"], result["results"]
+    head = (
+        "m x n x k",
+        "kernel",
+        "us",
+        "TFLOP/s",
+        "TB/s",
+        "of the roofline",
+        "XLA / ours",
+        "JAX's example / ours",
+    )
+    verified = sum(
+        bool(record["verification"])
+        and all(level["status"] == "passed" for level in record["verification"])
+        for record in records
+    )
+    results = f"{root}benchmarks/results/{H200}"
+    return f"""One {machine["device"]}, JAX {machine["jax"]}, CUDA {machine["cuda"]}, driver
+{machine["driver"]}: medians of {result["rounds"]} rounds in turns with the others, on
+independent normal values, each time on other operands than L2 holds. Above 1 is faster
+than the other. {verified} of {len(records)} passed `kgen verify --level gpu` in the same
+run; [every round's time]({results}).
+
+{table(head, tuned_rows(records)).replace("{root}", root)}
+
+{means(records)}
+"""
+
+
+def readme(text):
+    """Returns the README with the table in its section."""
+    if not exists(H200):
+        return text
+    section = tuned(load(H200), root="")
+    found, count = SECTION.subn(lambda m: f"{m[1]}{section}{m[2]}", text)
+    if count != 1:
+        sys.exit("README.md needs one section <!-- h200 --> ... <!-- /h200 -->")
+    return found
+
+
 def page():
-    on_gpu = (HERE / "results" / MUTANTS).exists() and mutants(load(MUTANTS))
+    on_gpu = exists(MUTANTS) and mutants(load(MUTANTS))
+    on_h200 = exists(H200) and (
+        f"## Tuned kernels\n\n`h200.py` measured them. {tuned(load(H200), '../')}\n"
+    )
     return f"""# Benchmarks
 
 Written by `python benchmarks/report.py` from the files in [results/](results).
 
-{proof(load("gpu_proof.json"))}
+{on_h200 or ""}{proof(load("gpu_proof.json"))}
 {limits(load("register_limits.json"))}
 {on_gpu or ""}{speed(load("speed.json"))}"""
 
@@ -170,12 +264,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing")
     options = parser.parse_args()
-    if not options.check:
-        PAGE.write_text(page(), encoding="utf-8")
-    elif PAGE.read_text(encoding="utf-8") != page():
-        print("benchmarks/README.md differs; run python benchmarks/report.py")
-        return 1
-    return 0
+    wanted = {PAGE: page(), README: readme(README.read_text(encoding="utf-8"))}
+    stale = [
+        path
+        for path, text in wanted.items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]
+    for path in stale:
+        if options.check:
+            name = path.relative_to(HERE.parent)
+            print(f"{name} differs; run python benchmarks/report.py")
+        else:
+            path.write_text(wanted[path], encoding="utf-8")
+    return int(options.check and bool(stale))
 
 
 if __name__ == "__main__":

@@ -63,7 +63,8 @@ if TYPE_CHECKING:
     metavar="OLD.json",
     type=click.Path(path_type=Path),
     help="Tell what changed since these results: in NEW.json, which then stands for the "
-    "targets, or else in what is measured now. Exit 1 if something became slower.",
+    "targets, or else in what is measured now; without targets, everything that is in "
+    "OLD.json. Exit 1 if something became slower.",
 )
 @click.option(
     "--verify/--no-verify",
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--dtype",
+    metavar="DTYPE",
     default="float16",
     show_default=True,
     help="Elements of A and B, for FILE.py:FUNCTION.",
@@ -133,7 +135,10 @@ def command(
     if old and before and len(targets) == 1 and targets[0].endswith(".json"):
         now = results.load(Path(targets[0]))
         ctx.exit(_compare(before, now, (str(old), targets[0])))
-    _check_usage(ctx, targets, shapes, json_file)
+    again = before if before and not targets and not shapes else None
+    _check_usage(ctx, targets, json_file)
+    if not shapes and again is None:
+        ctx.fail("Missing option '--shape', such as --shape 4096,4096,4096.")
     options = bench.Options(
         peers=tuple(dict.fromkeys(map(peers.check, peer_names))) or (peers.XLA,),
         rounds=rounds,
@@ -142,7 +147,10 @@ def command(
         verify=verify,
     )
     with report_of("kgen bench", "text", quiet=quiet) as report:
-        jobs = _jobs(targets, shapes, dtype, templates, report)
+        if again is None:
+            jobs = _jobs(targets, shapes, dtype, templates, report)
+        else:
+            jobs = _jobs_again(again, templates, report)
     now = _measure(jobs, options, json_file, quiet=quiet)
     code = _tell(now, plot, quiet=quiet)
     if old and before:
@@ -153,15 +161,12 @@ def command(
 def _check_usage(
     ctx: click.Context,
     targets: tuple[str, ...],
-    shapes: tuple[str, ...],
     json_file: Path | None,
 ) -> None:
     """Refuses, before anything runs, what cannot end well."""
     for name in targets:
         if name.endswith(".json"):
             ctx.fail(f"{name}: results are compared: --compare OLD.json {name}")
-    if not shapes:
-        ctx.fail("Missing option '--shape', such as --shape 4096,4096,4096.")
     if json_file is not None and not json_file.absolute().parent.is_dir():
         ctx.fail(f"--json {json_file}: there is no directory {json_file.parent}")
 
@@ -195,6 +200,20 @@ def _jobs(
             raise target.error
         assert target.request is not None
         jobs += jobs_of(target.label, target.path, target.request)
+    return jobs
+
+
+def _jobs_again(
+    before: "Document", templates: tuple[Path, ...], report: "Report"
+) -> "list[Job]":
+    """Returns what was measured before: the same targets at the same sizes."""
+    jobs = []
+    for record in before.results:
+        is_spec = record.target.startswith(f"{record.path} (")
+        name = record.path if is_spec else record.target
+        found = _jobs((name,), (record.size,), record.operand_dtype, templates, report)
+        # A spec may stand for several kernels.
+        jobs += [job for job in found if job.request.name == record.name]
     return jobs
 
 

@@ -5,9 +5,10 @@ touches the GPU.
 """
 
 import dataclasses
-import functools
 import hashlib
 import json
+import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from kgen.emit import provenance
 from kgen.errors import UsageError
 from kgen.measure import peers, process, results, sweep
 from kgen.measure.decode import decode
+from kgen.measure.problem import Problem
 from kgen.measure.results import Document, Machine, Record
 from kgen.verify import verify
 from kgen.verify.request import GPU, MATMUL, Request, RequestCase
@@ -24,6 +26,9 @@ SESSION = "kgen.measure.worker:on_gpu"
 """What workers measure with."""
 
 PROBE_S = 120.0
+LEAST_S = 45.0
+"""Seconds before the deadline in which no further job begins."""
+
 DIGITS = 12
 
 
@@ -112,6 +117,7 @@ def measure(
     options: Options,
     *,
     stage: Callable[[Job, str], None] = lambda *_: None,
+    deadline: float = math.inf,
 ) -> Iterator[Document]:
     """Measures jobs one by one.
 
@@ -119,6 +125,8 @@ def measure(
       jobs: What is measured.
       options: How.
       stage: Told what is done.
+      deadline: When to end, as `time.monotonic` counts: no job begins shortly before,
+        and none goes on after it.
 
     Yields:
       Everything so far, each time that one more is measured.
@@ -127,10 +135,13 @@ def measure(
       KgenError: there is nothing to measure on.
     """
     machines = {arch: probe(arch) for arch in {job.request.arch for job in jobs}}
-    swept = functools.cache(functools.partial(_sweep, options))
+    sweeps: dict[Problem, sweep.Sweep] = {}
     records: list[Record] = []
     for job in jobs:
-        records.append(_record(job, options, swept, stage))
+        left = deadline - time.monotonic()
+        if left < LEAST_S:
+            return
+        records.append(_record(job, _within(options, left), sweeps, stage))
         yield Document(
             kind=results.KIND,
             format=results.FORMAT,
@@ -144,7 +155,7 @@ def measure(
 def _record(
     job: Job,
     options: Options,
-    swept: Callable[[Any, str], sweep.Sweep],
+    sweeps: dict[Problem, sweep.Sweep],
     stage: Callable[[Job, str], None],
 ) -> Record:
     """Measures one job."""
@@ -160,7 +171,14 @@ def _record(
     found = sweep.Sweep(detail="not asked for")
     if peers.JAX_EXAMPLE in options.peers:
         stage(job, f"sweeping {peers.JAX_EXAMPLE}")
-        found = swept(record.problem, job.request.arch)
+        if record.problem not in sweeps:
+            sweeps[record.problem] = sweep.run(
+                record.problem,
+                session=SESSION,
+                arch=job.request.arch,
+                budget=options.sweep_budget,
+            )
+        found = sweeps[record.problem]
     told = {
         "task": "bench",
         "session": SESSION,
@@ -182,8 +200,13 @@ def _record(
     raise AssertionError("a worker sends its record before it is done")
 
 
-def _sweep(options: Options, problem: Any, arch: str) -> sweep.Sweep:
-    return sweep.run(problem, session=SESSION, arch=arch, budget=options.sweep_budget)
+def _within(options: Options, left: float) -> Options:
+    """Returns options whose parts together take no longer than `left` seconds."""
+    return dataclasses.replace(
+        options,
+        timeout=min(options.timeout, left / 3),
+        sweep_budget=min(options.sweep_budget, left / 3),
+    )
 
 
 def _begun(job: Job) -> Record:

@@ -245,6 +245,11 @@ def test_slower_kernels_end_with_an_exit_code(tmp_path, monkeypatch):
     done = kgen("bench", "--compare", old, new)
     assert done.exit_code == 1
     assert "slower" in done.stdout
+    # Everything that was measured is measured again.
+    again = kgen("bench", "--compare", new, "--rounds", 3)
+    assert again.exit_code == 0
+    row = ["made_up", SHAPE, "120.0", "120.0", "+0.0%", "0.5%", "+0.0%", "same"]
+    assert row in [line.split() for line in again.stdout.splitlines()]
     # Of another machine.
     other = json.loads(old.read_text())
     other["machine"]["device"] = "NVIDIA H100"

@@ -23,6 +23,10 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 GUIDES = ["tutorial.md", *(f"how-to/{p.name}" for p in (DOCS / "how-to").glob("*.md"))]
 NOT_EXECUTED = {
+    "how-to/benchmarking.md": [  # Needs a GPU.
+        "$ kgen bench generated/bf16_128x256_ws.py --shape 4096,8192,4096 --shape 512,4096,4096 \\",
+        "$ kgen bench --compare old.json new.json",
+    ],
     "tutorial.md": ["$ git clone KGEN_URL kgen"],  # Needs a network.
     "how-to/pre-commit.md": ["repos:"],  # So does pre-commit for another repository.
     "how-to/vendoring.md": ["[tool.pytest.ini_options]"],  # Not for relative imports.

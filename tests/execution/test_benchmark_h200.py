@@ -1,0 +1,242 @@
+"""The script that measures a list of kernels, and the tables made of what it writes."""
+
+import importlib.util
+import json
+import math
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from measure_stand_ins import SESSION, write_module
+
+from kgen.measure import bench, results, sweep
+from kgen.verify.request import LevelResult, Verdict
+
+TESTS = Path(__file__).parents[1]
+BENCHMARKS = TESTS.parent / "benchmarks"
+PASSED = Verdict(
+    levels=(
+        LevelResult(level="import", status="passed"),
+        LevelResult(level="gpu", status="passed"),
+    ),
+    jax_version="",
+)
+
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def measure(tmp_path, monkeypatch, capsys):
+    """Runs the script where a CPU stands in for the GPU; returns its exit code."""
+    monkeypatch.setattr(bench, "SESSION", SESSION)
+    monkeypatch.setattr(bench, "verify", lambda *_, **__: PASSED)
+    monkeypatch.setattr(sweep, "run", lambda *_, **__: sweep.Sweep(detail="no time"))
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    monkeypatch.chdir(tmp_path)
+    module = script("h200")
+
+    def run(pairs, *options):
+        Path("list.json").write_text(json.dumps(pairs))
+        arguments = ["h200.py", "list.json", "--out", "out.json", "--rounds", "3"]
+        monkeypatch.setattr(sys, "argv", [*arguments, *options])
+        return module.main(), capsys.readouterr().out
+
+    return run
+
+
+def test_pairs_are_measured_and_kept(tmp_path, measure):
+    write_module(tmp_path)
+    write_module(tmp_path, "wrong", body="product += 1")
+    pairs = [["made_up.py", [128, 64, 32]], ["wrong.py", [64, 64, 32]]]
+    code, out = measure(pairs)
+    assert code == 1
+    assert "0 kept, 2 measured, 0 not for want of time" in out
+    assert "wrong at 64,64,32: wrong: on small integers: " in out
+    document = results.load(Path("out.json"))
+    first, second = document.results
+    assert [peer.name for peer in first.peers] == ["xla", "jax-example"]
+    assert first.peers[0].ratio > 0
+    assert first.peers[1].detail == "no time"
+    assert first.verification == PASSED.levels
+    assert second.status == "wrong"
+
+    # What is right is not measured again; what changed, and what is new, is.
+    write_module(tmp_path, "wrong")
+    code, out = measure([*pairs, ["made_up.py", [64, 64, 32]]], "--resume")
+    assert code == 0
+    assert "1 kept, 2 measured, 0 not for want of time" in out
+    again = results.load(Path("out.json"))
+    assert again.results[0] == first
+    assert [(r.name, r.status) for r in again.results] == [
+        ("made_up", "measured"),
+        ("wrong", "measured"),
+        ("made_up", "measured"),
+    ]
+
+    # Of other software, results are not put into the same file.
+    value = json.loads(Path("out.json").read_text())
+    value["machine"]["driver"] = "1"
+    Path("out.json").write_text(json.dumps(value))
+    with pytest.raises(SystemExit, match="cannot be in one file"):
+        measure([*pairs, ["made_up.py", [192, 64, 32]]], "--resume")
+
+
+def test_what_there_is_no_time_for_is_told(tmp_path, measure):
+    write_module(tmp_path)
+    code, out = measure([["made_up.py", [128, 64, 32]]], "--budget", "1")
+    assert code == 1
+    assert out == "0 kept, 0 measured, 1 not for want of time\n"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([["made_up.py"]], "list.json is no list of "),
+        ({"a": 1}, "list.json is no list of "),
+        ([["made_up.py", [64, 64]]], "error: --shape '64,64' is not three sizes"),
+        ([["missing.py", [64, 64, 64]]], "error: missing.py cannot be read: No such"),
+    ],
+)
+def test_lists_that_are_none(tmp_path, measure, pairs, message):
+    write_module(tmp_path)
+    with pytest.raises(SystemExit) as error:
+        measure(pairs)
+    assert str(error.value).startswith(message)
+
+
+def timing(us):
+    return {
+        "us": [us],
+        "median_us": us,
+        "spread": 0.001,
+        "tflops": 800.0,
+        "tb_per_s": 0.5,
+        "roofline": 0.81,
+    }
+
+
+def peer(name, ratio):
+    known = timing(10.0) if ratio else None
+    fields = {"configuration": "", "detail": "" if ratio else "none", "tried": []}
+    return {"name": name, "ratio": ratio, "timing": known, **fields}
+
+
+def record(name, shape, *, us, xla, example=None):
+    passed = {"level": "gpu", "status": "passed", "detail": "", "seconds": 1.0}
+    return {
+        "target": f"generated/{name}.py",
+        "name": name,
+        "path": f"generated/{name}.py",
+        "shape": shape,
+        "layout": "nn",
+        "operand_dtype": "bfloat16",
+        "out_dtype": "bfloat16",
+        "arch": "sm_90a",
+        "source_digest": "",
+        "spec_digest": "",
+        "text_digest": "",
+        "status": "measured" if us else "wrong",
+        "detail": "",
+        "checks": [],
+        "verification": [{**passed, "notes": []}] if us else [],
+        "registers": None,
+        "spilled_bytes": None,
+        "notes": [],
+        "timing": timing(us) if us else None,
+        "peers": [peer("xla", xla), peer("jax-example", example)] if us else [],
+    }
+
+
+@pytest.fixture
+def report(tmp_path, monkeypatch):
+    """Lets the report read and write copies; returns its module."""
+    module = script("report")
+    here = tmp_path / "benchmarks"
+    here.mkdir()
+    shutil.copytree(BENCHMARKS / "results", here / "results")
+    (here / "results" / "h200.json").unlink(missing_ok=True)
+    monkeypatch.setattr(module, "HERE", here)
+    monkeypatch.setattr(module, "PAGE", here / "README.md")
+    monkeypatch.setattr(module, "README", tmp_path / "README.md")
+    tmp_path.joinpath("README.md").write_text(
+        "# kgen\n\n<!-- h200 -->\nold\n<!-- /h200 -->\n\nmore\n"
+    )
+    return module
+
+
+def call(module, monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["report.py", *arguments])
+    return module.main()
+
+
+def test_the_tables_come_from_the_results(report, monkeypatch, capsys):
+    assert call(report, monkeypatch) == 0
+    before = report.README.read_text()
+    assert "old" in before
+    assert "Tuned kernels" not in report.PAGE.read_text()
+    value = {
+        "kind": "kgen bench",
+        "format": 1,
+        "kgen": "0.1.0",
+        "machine": {
+            "device": "NVIDIA H200",
+            "compute_capability": "9.0",
+            "driver": "580.1",
+            "cuda": "13.0",
+            "jax": "0.11.2",
+        },
+        "rounds": 10,
+        "results": [
+            record("big", [4096, 8192, 4096], us=341.25, xla=1.02, example=1.5),
+            record("skinny", [16, 8192, 8192], us=35.0, xla=0.98),
+            record("bad", [64, 64, 64], us=None, xla=None),
+        ],
+    }
+    results.parse(value, "made up")
+    report.HERE.joinpath("results", "h200.json").write_text(json.dumps(value))
+    assert call(report, monkeypatch, "--check") == 1
+    assert capsys.readouterr().out == (
+        "benchmarks/README.md differs; run python benchmarks/report.py\n"
+        "README.md differs; run python benchmarks/report.py\n"
+    )
+    assert call(report, monkeypatch) == 0
+    assert call(report, monkeypatch, "--check") == 0
+    text = report.README.read_text()
+    assert text.startswith("# kgen\n\n<!-- h200 -->\nOne NVIDIA H200, JAX 0.11.2, ")
+    assert text.endswith("\n<!-- /h200 -->\n\nmore\n")
+    assert "\nold\n" not in text
+    assert (
+        "| 4096 x 8192 x 4096 | [big](generated/big.py) | 341.2 | 800 | 0.50 | 81% |"
+        " 1.020 | 1.500 |\n"
+    ) in text
+    assert "| 64 x 64 x 64 | [bad](generated/bad.py) | **wrong** |  |" in text
+    assert "2 of 3 passed `kgen verify --level gpu` in the same" in text
+    mean = math.sqrt(1.02 * 0.98)
+    assert (
+        f"Geometric means: {mean:.3f} over xla (2 shapes), 1.500 over jax-example (1"
+        " shapes)."
+    ) in text
+    page = report.PAGE.read_text()
+    assert "## Tuned kernels" in page
+    assert "[big](../generated/big.py)" in page
+
+
+def test_a_readme_without_the_section_is_told(report, monkeypatch):
+    report.README.write_text("# kgen\n")
+    report.HERE.joinpath("results", "h200.json").write_text(
+        json.dumps(
+            {
+                "machine": dict.fromkeys(("device", "jax", "cuda", "driver"), "x"),
+                "rounds": 3,
+                "results": [],
+            }
+        )
+    )
+    with pytest.raises(SystemExit, match=r"README\.md needs one section"):
+        call(report, monkeypatch)
