@@ -78,3 +78,10 @@ def behave(how):
             raise RuntimeError("planted")
         case "exit":
             raise SystemExit(3)
+
+
+class NeverRight(Rendered):
+    """Finds every result wrong."""
+
+    def measure(self, prepared, rounds):
+        raise WrongResultError("never right")

@@ -49,6 +49,7 @@ COMMANDS = {
     "vendor": "Keep kernels in another repository, and check them there.",
     "verify": "Prove kernels: specs, modules, functions of any file.",
     "bench": "Measure kernels on the GPU, beside XLA and others.",
+    "tune": "Find the fastest kernel of a spec at one shape.",
     "explain": "Show the plan of a spec: tiles, SMEM, registers, roofline.",
     "list": "List the kernels that specs describe.",
     "new": "Start a new spec.",

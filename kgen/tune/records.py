@@ -76,7 +76,7 @@ class Record:
             "values": dict(self.values),
         }
         fields["key"]["dtypes"] = dict(self.key.dtypes)
-        return json.dumps(fields, sort_keys=True, allow_nan=False)
+        return json.dumps(fields, allow_nan=False)
 
     @classmethod
     def from_line(cls, line: str) -> Self:

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ from kgen.tune.search import Found, Progress, Search
 from kgen.tune.space import Shape
 from kgen.tune.store import Store
 from kgen.tune.tasks import Limits, Setup
+
+TUNED = ("matmul",)
+"""Operations that `kgen.tune.meter` can measure."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -94,8 +98,9 @@ def read(path: Path, shape: Shape) -> Subject:
         )
     (source,) = specs
     op = source.spec.kernel.op
-    if op != "matmul":
-        raise UsageError(f"{path}: {op} cannot be measured yet\n  allowed: matmul")
+    if op not in TUNED:
+        allowed = ", ".join(TUNED)
+        raise UsageError(f"{path}: {op} cannot be measured yet\n  allowed: {allowed}")
     name = shown(path)
     document = document_of(text_of(path, name), name)
     axes = tune.axes(document, spec_node(operations.get(op).spec))
@@ -154,9 +159,7 @@ def tune_subject(
     """
     from kgen.emit.render import render_unformatted, template_digest
 
-    plan, spec = subject.candidates[0].plan, subject.source.spec
-    assert isinstance(plan, MatmulPlan), "the plan of a matmul"
-    assert isinstance(spec, Spec), "the spec of a matmul"
+    plan = _plan_of(subject)
     problem = Problem(
         shape=subject.shape,
         operand_dtype=plan.operand_dtype,
@@ -175,20 +178,7 @@ def tune_subject(
         for line in store.corrupt:
             progress.tell(f"{line}; skipped")
         machine = pool.start()
-        key = Key(
-            op=plan.op,
-            dtypes=(
-                ("accumulator", spec.dtypes.accumulator),
-                ("operands", plan.operand_dtype),
-                ("out", plan.out_dtype),
-            ),
-            layout=plan.layout,
-            shape=subject.shape,
-            arch=plan.arch,
-            device=machine["device"],
-            jax=machine["jax"],
-            template=digest,
-        )
+        key = key_of(subject, machine, digest)
         search = Search(
             key,
             subject.candidates[: options.limit],
@@ -200,6 +190,33 @@ def tune_subject(
             budget=options.budget,
         )
         return key, search.run()
+
+
+def key_of(subject: Subject, machine: Mapping[str, str], template: str) -> Key:
+    """Returns what the results of a search hold for."""
+    plan, spec = _plan_of(subject), subject.source.spec
+    assert isinstance(spec, Spec), "the spec of a matmul"
+    return Key(
+        op=plan.op,
+        dtypes=(
+            ("accumulator", spec.dtypes.accumulator),
+            ("operands", plan.operand_dtype),
+            ("out", plan.out_dtype),
+        ),
+        layout=plan.layout,
+        shape=subject.shape,
+        arch=plan.arch,
+        device=machine["device"],
+        jax=machine["jax"],
+        template=template,
+    )
+
+
+def _plan_of(subject: Subject) -> MatmulPlan:
+    """Returns a plan of the subject: what all of them have in common."""
+    plan = subject.candidates[0].plan
+    assert isinstance(plan, MatmulPlan), "the plan of a matmul"
+    return plan
 
 
 def now() -> float:

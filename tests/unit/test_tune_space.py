@@ -1,0 +1,267 @@
+"""The space that is tried: complete where it counts, free of what is illegal."""
+
+import itertools
+
+import made
+import pytest
+
+from kgen.errors import SpecError, UsageError
+from kgen.spec.document import document_of
+from kgen.spec.model import AnySpec, Spec
+from kgen.spec.schema import spec_node
+from kgen.spec.tune import MAX_CANDIDATES, axes, without
+from kgen.tune import choose, session
+from kgen.tune.prune import DEEPEST, Pruner
+from kgen.tune.space import Candidate, default, of_axes
+
+NUM_SMS = 132
+SPEC = Spec.model_validate({"kernel": {"name": "gemm", "op": "matmul"}})
+LARGE = {
+    "tile.m": 128,
+    "tile.n": 256,
+    "tile.k": 64,
+    "pipeline.max_concurrent_steps": 4,
+    "schedule.num_compute_wgs": 2,
+    "schedule.persistent": True,
+    "raster.order": "m",
+    "cluster.m": None,
+    "cluster.n": None,
+}
+# What was fastest on one H200.
+FASTEST = {
+    (4096, 8192, 4096): LARGE | {"raster.width": 16},
+    (8192, 8192, 8192): LARGE
+    | {
+        "tile.k": 128,
+        "pipeline.max_concurrent_steps": 2,
+        "raster.order": "n",
+        "raster.width": 4,
+    },
+    (4096, 4096, 4096): LARGE | {"raster.width": 4},
+    (4096, 14336, 4096): LARGE | {"raster.width": 8},
+    (2048, 2048, 2048): LARGE | {"schedule.persistent": None, "raster.width": 2},
+    (1024, 1024, 1024): {
+        "tile.m": 64,
+        "tile.n": 128,
+        "tile.k": 64,
+        "pipeline.max_concurrent_steps": 8,
+        "schedule.num_compute_wgs": 1,
+    },
+    (16896, 512, 640): {
+        "tile.m": 128,
+        "tile.n": 128,
+        "tile.k": 64,
+        "pipeline.max_concurrent_steps": 5,
+        "schedule.persistent": True,
+    },
+    (512, 4096, 4096): {
+        "tile.m": 128,
+        "tile.n": 128,
+        "tile.k": 64,
+        "pipeline.max_concurrent_steps": 6,
+        "cluster.m": 2,
+    },
+    (128, 4096, 14336): {
+        "tile.m": 128,
+        "tile.n": 64,
+        "tile.k": 64,
+        "pipeline.max_concurrent_steps": 8,
+        "schedule.split_k": 2,
+    },
+    (64, 8192, 8192): {
+        "tile.m": 64,
+        "tile.n": 64,
+        "tile.k": 64,
+        "pipeline.max_concurrent_steps": 8,
+        "schedule.num_compute_wgs": 1,
+        "schedule.swap_operands": None,
+    },
+    (16, 8192, 8192): {
+        "tile.m": 16,
+        "tile.n": 64,
+        "tile.k": 256,
+        "pipeline.max_concurrent_steps": 5,
+        "schedule.num_compute_wgs": 1,
+        "schedule.swap_operands": True,
+    },
+}
+
+
+def matches(candidate, values):
+    return all(candidate.get(key) == value for key, value in values.items())
+
+
+@pytest.fixture
+def gemm(tmp_path):
+    path = tmp_path / "gemm.toml"
+    path.write_text('[kernel]\nname = "gemm"\nop = "matmul"\n')
+    return path
+
+
+@pytest.mark.parametrize("shape", FASTEST)
+def test_the_default_space_has_what_was_fastest(shape, gemm):
+    values = FASTEST[shape]
+    found = [c for c in default(SPEC, shape, NUM_SMS) if matches(c, values)]
+    assert found
+    source, document = made_of(gemm)
+    pruned = Pruner(source, document, shape).prune(found, deepest=True)
+    assert pruned.legal, pruned.examples
+
+
+@pytest.mark.parametrize("shape", [(128, 4096, 14336), (16, 8192, 8192)])
+def test_what_was_fastest_is_measured_early(shape, gemm):
+    subject = session.read(gemm, shape)
+    ranks = [
+        rank
+        for rank, each in enumerate(subject.candidates)
+        if matches(each.candidate, FASTEST[shape])
+    ]
+    assert ranks[0] < 25
+
+
+def made_of(path):
+    from kgen.spec.load import load_file
+
+    (source,) = load_file(path)
+    return source, document_of(path.read_text(), "gemm.toml")
+
+
+@pytest.mark.parametrize("shape", FASTEST)
+def test_the_default_space_is_of_a_size_that_can_be_planned(shape):
+    candidates = list(default(SPEC, shape, NUM_SMS))
+    assert 100 < len(candidates) < 10_000
+    assert len(set(candidates)) == len(candidates)
+
+
+def test_nothing_pointless_is_proposed():
+    few = list(default(SPEC, (1024, 1024, 1024), NUM_SMS))
+    assert not any(
+        c.get("schedule.persistent") and 1024**2 // tile(c) <= NUM_SMS for c in few
+    )
+    many = list(default(SPEC, (8192, 8192, 8192), NUM_SMS))
+    assert not any(c.get("schedule.split_k") for c in many)
+    assert not any(c.get("schedule.swap_operands") for c in many)
+    one_row = list(default(SPEC, (64, 8192, 8192), NUM_SMS))
+    assert {c.get("raster.order") for c in one_row if c.get("tile.m") == 64} == {None}
+    short = list(default(SPEC, (4096, 4096, 128), NUM_SMS))
+    assert {c.get("pipeline.max_concurrent_steps") for c in short} == {2}
+
+
+def tile(candidate):
+    return candidate.get("tile.m") * candidate.get("tile.n")
+
+
+def test_float32_has_shallower_steps():
+    spec = SPEC.model_copy(
+        update={"dtypes": SPEC.dtypes.model_copy(update={"a": "float32"})}
+    )
+    depths = {c.get("tile.k") for c in default(spec, (4096,) * 3, NUM_SMS)}
+    assert depths == {32, 64}
+
+
+def test_another_operation_has_no_default_space():
+    spec = AnySpec.model_validate({"kernel": {"name": "s", "op": "scale"}})
+    with pytest.raises(UsageError, match=r"no default space for the operation 'scale'"):
+        list(default(spec, (64, 64, 64), NUM_SMS))
+
+
+TUNE = "[tune]\ntile.m = [64, 128]\ntile.n = [64, 128, 256]\nraster.order = ['m']\n"
+
+
+def test_a_table_is_tried_in_every_combination():
+    found = axes(document_of(TUNE, "gemm.toml"), spec_node())
+    candidates = list(of_axes(found))
+    assert [c.values for c in candidates] == [
+        (("tile.m", m), ("tile.n", n), ("raster.order", "m"))
+        for m, n in itertools.product((64, 128), (64, 128, 256))
+    ]
+    assert candidates[0].label == 'tile.m=64 tile.n=64 raster.order="m"'
+
+
+def test_a_table_of_too_many_is_refused():
+    values = tuple(range(1, 300))
+    too_many = {("tile", "m"): values, ("tile", "n"): values}
+    with pytest.raises(UsageError, match=rf"89401 combinations\n.*{MAX_CANDIDATES}"):
+        list(of_axes(too_many))
+
+
+def pruner(tmp_path, text, shape):
+    source = made.load(tmp_path, text)
+    document = document_of((tmp_path / f"{source.name}.toml").read_text(), "gemm.toml")
+    return Pruner(source, without(document), shape)
+
+
+def candidate(**values):
+    pairs = {key.replace("__", "."): value for key, value in values.items()}
+    return Candidate(values=tuple(pairs.items()))
+
+
+def test_what_rendering_refuses_is_pruned_by_its_rule(tmp_path):
+    tried = [
+        candidate(tile__m=128, tile__n=128),
+        candidate(tile__m=100, tile__n=128),
+        candidate(tile__m=192, tile__n=128),
+        candidate(tile__m=128, tile__n=128, pipeline__max_concurrent_steps=60),
+        candidate(tile__m="wide", tile__n=128),
+        candidate(tile__m=None, tile__n=None),
+    ]
+    pruned = pruner(tmp_path, TUNE, (256, 256, 128)).prune(tried, deepest=False)
+    assert [each.candidate for each in pruned.legal] == tried[:1]
+    assert pruned.by_rule == {"KG101": 1, "shape": 1, "KG401": 1, "KG004": 1, "same": 1}
+    assert pruned.total == 6
+    assert pruned.examples["shape"] == (
+        "tile.m=192 tile.n=128: m = 256 is not a positive multiple of 192"
+    )
+    assert "tile.m = 100 is not a multiple of 64" in pruned.examples["KG101"]
+
+
+def test_a_value_that_is_left_out_is_taken_from_the_spec(tmp_path):
+    text = "[tile]\nm = 64\nn = 64\n"
+    prune = pruner(tmp_path, text, (128, 128, 128))
+    assert prune.plan(candidate(tile__m=None)).plan.tile_m == 128
+    assert prune.plan(candidate(tile__k=128)).plan.tile_m == 64
+
+
+def test_a_kernel_takes_multiples_of_all_that_it_shares_out(tmp_path):
+    text = "[schedule]\nwarp_specialized = true\n"
+    prune = pruner(tmp_path, text, (128, 256, 192))
+    with pytest.raises(SpecError, match="m = 128 is not a positive multiple of 256"):
+        prune.plan(candidate(cluster__m=2))
+    with pytest.raises(SpecError, match="k = 192 is not a positive multiple of 128"):
+        prune.plan(candidate(schedule__split_k=2))
+    assert prune.plan(candidate(cluster__n=2))
+
+
+def test_only_the_deepest_rings_are_kept(tmp_path):
+    tried = [
+        candidate(tile__m=m, pipeline__max_concurrent_steps=stages)
+        for m in (64, 128)
+        for stages in (2, 3, 4, 5, 6)
+    ]
+    pruned = pruner(tmp_path, "", (256, 256, 512)).prune(tried, deepest=True)
+    kept = [each.candidate.values[1][1] for each in pruned.legal]
+    assert kept == [4, 5, 6] * 2
+    assert pruned.by_rule == {"shallow": 2 * (5 - DEEPEST)}
+
+
+def test_names_and_tests_are_no_part_of_a_candidate(tmp_path):
+    one = pruner(tmp_path, "[tile]\nn = 64\n", (128, 128, 128))
+    text = '[kernel]\ndoc = "A"\n[tile]\nn = 64\n[test]\ninputs = ["normal"]\n'
+    (tmp_path / "other").mkdir()
+    two = pruner(tmp_path / "other", text, (128, 128, 128))
+    three = pruner(tmp_path, "[tile]\nn = 128\n", (128, 128, 128))
+    same = candidate(tile__m=128)
+    assert one.plan(same).digest == two.plan(same).digest
+    assert one.plan(same).digest != three.plan(same).digest
+
+
+def test_the_simplest_has_the_fewest_features_then_bytes_then_name(tmp_path):
+    text = "[schedule]\nwarp_specialized = true\n"
+    prune = pruner(tmp_path, text, (512, 512, 512))
+    plain = prune.plan(candidate(raster__width=4, cluster__m=None))
+    deep = prune.plan(candidate(pipeline__max_concurrent_steps=5))
+    cluster = prune.plan(candidate(cluster__m=2))
+    both = prune.plan(candidate(cluster__m=2, schedule__persistent=True))
+    name = prune.plan(candidate(raster__width=2, cluster__m=None))
+    order = sorted([both, cluster, deep, plain, name], key=choose.simplicity)
+    assert order == [name, plain, deep, cluster, both]
