@@ -54,7 +54,7 @@ def rules_page() -> str:
 def spec_page() -> str:
     """Returns the page of the spec's tables and keys, from the model."""
     from kgen.spec.model import FORMAT
-    from kgen.spec_reference import format_about, matrix_about, tables
+    from kgen.spec_reference import format_about, matrix_about, tables, tune_about
 
     lines = [
         "# The spec",
@@ -85,6 +85,10 @@ def spec_page() -> str:
         '[kernel]\nname = "bf16_128x{tile.n}"\nop = "matmul"\n\n'
         "[matrix]\ntile.n = [64, 128, 256]",
         "toml",
+    )
+    lines += ["", "## [tune]", "", _prose(tune_about()), ""]
+    lines += _fenced(
+        "[tune]\ntile.n = [128, 256]\npipeline.max_concurrent_steps = [3, 4]", "toml"
     )
     return _page(lines)
 

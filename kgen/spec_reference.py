@@ -64,6 +64,12 @@ def matrix_about() -> str:
     return about
 
 
+def tune_about() -> str:
+    """Returns the description of `[tune]`."""
+    about: str = json_schema()["properties"]["tune"]["description"]
+    return about
+
+
 def _tables(name: str, node: Node) -> Iterator[TableOfKeys]:
     """Yields the table `name`, then the tables within it."""
     properties = node["properties"]

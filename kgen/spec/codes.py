@@ -153,3 +153,16 @@ PLACEHOLDER = register(
         "tile.n = [64, 128]",
     )
 )
+
+TUNE = register(
+    Rule(
+        code="KG012",
+        title="[tune] gives arrays of distinct values for keys of the schedule",
+        reason="Every combination of its values is tried by kgen tune, where it is legal."
+        " What is computed, in which dtypes, and how it is proven, is no matter of speed:"
+        " such keys are not tuned.",
+        source="kgen",
+        bad='[tune]\ndtypes.a = ["float16", "bfloat16"]',
+        good="[tune]\ntile.n = [64, 128, 256]",
+    )
+)

@@ -105,8 +105,8 @@ def unknown_key(
       path: The key, as the model would name it.
       value: Its value.
       root: Schema of the spec.
-      within: Where the model's keys are looked up in the document: `("matrix",)`, or
-        empty for the document itself.
+      within: Where the model's keys are looked up in the document: `("matrix",)`,
+        `("tune",)`, or empty for the document itself.
     """
     *table, key = path
     node = node_at(table, root)
@@ -114,8 +114,8 @@ def unknown_key(
     assert isinstance(key, str), "an array has no unknown elements"
     fields = [*node["properties"]]
     if not table:
-        # Neither is there in a [matrix].
-        fields = [*fields, "matrix"] if not within else fields[1:]
+        # None of these is there in a [matrix] or a [tune].
+        fields = [*fields, "matrix", "tune"] if not within else fields[1:]
     shown = f"key {write_key(path)}" + (f" in [{write_key(within)}]" if within else "")
     if isinstance(value, dict) and not table and not within:
         shown = f"table [{write_key(path)}]"

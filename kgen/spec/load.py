@@ -9,7 +9,7 @@ from typing import Any
 
 from kgen import __version__, operations
 from kgen.errors import FileError, Problem, SpecError, UsageError
-from kgen.spec import matrix
+from kgen.spec import matrix, tune
 from kgen.spec.document import document_of, invalid, reason_of, shown, text_of
 from kgen.spec.keys import FORMAT_KEY, NAME, OP, Finding, get
 from kgen.spec.locate import KeyPath, locate
@@ -127,6 +127,8 @@ def load_file(path: Path) -> tuple[SourcedSpec, ...]:
     lines = locate(text)
     _check_format(document, name, lines)
     model, root = _model_of(document, name, lines)
+    of_tune = list(tune.findings(document, tuple(lines), model, root))
+    document = tune.without(document)
     if "matrix" in document:
         expansion = matrix.expand(document, tuple(lines), root)
     else:
@@ -138,6 +140,7 @@ def load_file(path: Path) -> tuple[SourcedSpec, ...]:
     ]
     good = [(variant, spec) for variant, spec, _ in found if spec is not None]
     findings = [
+        *of_tune,
         *expansion.findings,
         *matrix.merge([(variant, some) for variant, _, some in found]),
     ]
@@ -210,7 +213,8 @@ def _problem(finding: Finding, name: str, lines: dict[KeyPath, int]) -> Problem:
 def _sourced(
     spec: AnySpec, name: str, lines: dict[KeyPath, int], variant: Variant
 ) -> SourcedSpec:
-    places = {path: line for path, line in lines.items() if path[0] != "matrix"}
+    apart = ("matrix", tune.TABLE)
+    places = {path: line for path, line in lines.items() if path[0] not in apart}
     for key, source in variant.sources.items():
         for end in range(1, len(key)):
             places.setdefault(key[:end], lines[source])

@@ -21,10 +21,17 @@ FIXED_KEYS = ("name", "op")
 """Keys of `[kernel]` that `[matrix]` cannot set: the first is its pattern, the second
 decides which keys there are."""
 
+COMPUTED = ("format", "kernel", "dtypes", "test", "verify")
+"""Tables that say what is computed, and how it is proven: `[tune]` cannot set them."""
+
 _MATRIX = (
     "Expands the file into a family of specs: one for every combination of the values,"
     " the first key varying slowest. `{tile.n}` in `kernel.name` and `kernel.doc` stands"
     " for the value of that key."
+)
+_TUNE = (
+    "Values that `kgen tune` tries: every combination of them, where it is legal. What"
+    " the other tables say is in force until `kgen tune --write` puts the winner there."
 )
 
 
@@ -40,7 +47,11 @@ def json_schema(model: type[AnySpec] = Spec) -> Node:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "kgen spec",
         **tables,
-        "properties": {**tables["properties"], "matrix": _matrix(tables)},
+        "properties": {
+            **tables["properties"],
+            "matrix": _matrix(tables),
+            "tune": _tune(tables),
+        },
     }
 
 
@@ -94,6 +105,14 @@ def _matrix(node: Node) -> Node:
         del matrix["properties"]["kernel"]["properties"][key]
     del matrix["properties"]["format"]  # One file has one format.
     return matrix
+
+
+def _tune(node: Node) -> Node:
+    """Returns the schema of `[tune]`: of the tables that say how a kernel works."""
+    tune = {**_arrays(node), "description": _TUNE, "minProperties": 1}
+    for key in COMPUTED:
+        tune["properties"].pop(key, None)
+    return tune
 
 
 def _arrays(node: Node) -> Node:

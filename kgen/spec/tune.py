@@ -19,13 +19,11 @@ from kgen.spec.keys import (
 )
 from kgen.spec.locate import KeyPath
 from kgen.spec.model import AnySpec
-from kgen.spec.schema import Node
+from kgen.spec.schema import COMPUTED, Node
 from kgen.spec.validate import validate
 from kgen.spec.wording import kind, show, write_key, write_value
 
 TABLE = "tune"
-FIXED = ("format", "kernel", "dtypes", "test", "verify")
-"""Tables that say what is computed, and how it is proven: they are not tuned."""
 MAX_CANDIDATES = 65_536
 
 
@@ -111,12 +109,11 @@ def _of_key(
     key, node = write_key(path), node_at(path, root)
     if node is None:
         yield unknown_key(path, values, root=root, within=(TABLE,))
-    elif path[0] in FIXED:
-        tables = [f"[{name}]" for name in root["properties"] if name not in FIXED]
+    elif path[0] in COMPUTED:
         yield _finding(
             path,
-            f"{key} cannot be tuned: it is not about how the kernel works",
-            allowed=f"keys of {', '.join(tables)}",
+            f"{key} cannot be tuned: it says what is computed, not how",
+            hint="tune keys of how the kernel works, such as tile.n",
         )
     elif is_table(node):
         example = f"{key}.{next(iter(node['properties']))} = [...]"

@@ -27,6 +27,10 @@ NOT_EXECUTED = {
         "$ kgen bench generated/bf16_128x256_ws.py --shape 4096,8192,4096 --shape 512,4096,4096 \\",
         "$ kgen bench --compare old.json new.json",
     ],
+    "how-to/tuning.md": [  # So does this.
+        "$ kgen tune specs/gemm.toml --shape 4096,8192,4096 --write --report gemm.html",
+        "$ kgen tune --merge monday.jsonl tuesday.jsonl -o both.jsonl",
+    ],
     "tutorial.md": ["$ git clone KGEN_URL kgen"],  # Needs a network.
     "how-to/pre-commit.md": ["repos:"],  # So does pre-commit for another repository.
     "how-to/vendoring.md": ["[tool.pytest.ini_options]"],  # Not for relative imports.
