@@ -14,6 +14,7 @@ import math
 import os
 import selectors
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -45,7 +46,11 @@ class RefusedError(MeasuringError):
 
 
 def events(
-    job: dict[str, Any], *, limit: float, deadline: float = math.inf
+    job: dict[str, Any],
+    *,
+    limit: float,
+    deadline: float = math.inf,
+    stop: threading.Event | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Runs a job in a process of its own and yields its events.
 
@@ -55,23 +60,26 @@ def events(
       job: What the worker is told; `task` names what it does.
       limit: Seconds that it may take, if the worker names no other limit.
       deadline: When it must be done, as `time.monotonic` counts.
+      stop: Set by another thread if it must end now.
 
     Raises:
       EndedError: the worker ended before it sent "done", or a stage took too long.
-      OutOfTimeError: the deadline has come.
+      OutOfTimeError: the deadline has come, or it was stopped.
       RefusedError: it cannot measure, whatever the kernel.
     """
     with private_directory() as directory:
         told = {**job, "directory": directory, "parent": os.getpid()}
         with worker_process(told, directory, gpu=True, module=WORKER) as worker:
-            yield from _Listener(limit, deadline).listen(worker)
+            yield from _Listener(limit, deadline, stop or threading.Event()).listen(
+                worker
+            )
 
 
 class _Listener:
     """Reads what one worker sends."""
 
-    def __init__(self, limit: float, deadline: float) -> None:
-        self._deadline = deadline
+    def __init__(self, limit: float, deadline: float, stop: threading.Event) -> None:
+        self._deadline, self._stop = deadline, stop
         self._limit = self._allowed = limit
         self._stage = ""
         self._started = time.monotonic()
@@ -103,7 +111,7 @@ class _Listener:
                     how = how_it_ended(worker, self._errors)
                     raise EndedError(f"{self._stage}: {how}" if self._stage else how)
                 now = time.monotonic()
-                if now > self._deadline:
+                if now > self._deadline or self._stop.is_set():
                     raise OutOfTimeError
                 if now - self._started > self._allowed:
                     where = f" ({self._stage})" if self._stage else ""

@@ -81,17 +81,20 @@ class _Pool:
     def __init__(self, job: dict[str, Any], count: int, deadline: float) -> None:
         self._job, self._deadline = job, deadline
         self._left = list(range(count))
-        self._lock = threading.Lock()
+        self._lock, self._stop = threading.Lock(), threading.Event()
         self.found: dict[int, dict[str, Any]] = {}
 
     def run(self, workers: int) -> None:
         """Returns when everything is tried, or the time is over."""
         shares = [self._left[index::workers] for index in range(workers)]
         with ThreadPoolExecutor(workers) as threads:
-            for done in [
-                threads.submit(self._work, share) for share in shares if share
-            ]:
-                done.result()
+            futures = [threads.submit(self._work, share) for share in shares if share]
+            try:
+                for future in futures:
+                    future.result()
+            finally:
+                # After an error, ctrl-C included: the other threads end, too.
+                self._stop.set()
 
     def _work(self, share: list[int]) -> None:
         """Tries a share; a worker that ends early is replaced by another."""
@@ -100,7 +103,10 @@ class _Pool:
             job = {**self._job, "indices": share}
             try:
                 for event in process.events(
-                    job, limit=self._job["limit"], deadline=self._deadline
+                    job,
+                    limit=self._job["limit"],
+                    deadline=self._deadline,
+                    stop=self._stop,
                 ):
                     if event["event"] == "begin":
                         begun = event["index"]

@@ -1,8 +1,10 @@
 """`kgen bench` from end to end, but for the GPU: a CPU stands in for it."""
 
+import contextlib
 import dataclasses
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -271,17 +273,19 @@ class Blocked:
 
 sys.meta_path.insert(0, Blocked())
 """
-RUN = """
-import sys
-from kgen.cli import cli
-from kgen.measure import bench
-bench.SESSION = {session!r}
+MISSING = """
 for name in ("black", "pydantic", "platformdirs"):
     try:
         __import__(name)
     except ModuleNotFoundError:
         continue
     raise AssertionError(name)
+"""
+RUN = """
+import sys
+from kgen.cli import cli
+from kgen.measure import bench
+bench.SESSION = {session!r}
 sys.exit(cli.main(sys.argv[1:], standalone_mode=False))
 """
 
@@ -295,7 +299,7 @@ def test_modules_are_measured_without_black_pydantic_and_platformdirs(tmp_path):
     path = os.pathsep.join(map(str, (blocking, TESTS, ROOT)))
     done = subprocess.run(
         [
-            *(sys.executable, "-c", RUN.format(session=SESSION)),
+            *(sys.executable, "-c", MISSING + RUN.format(session=SESSION)),
             *("bench", "made_up.py", "--shape", SHAPE, "--rounds", "3"),
             *("--json", "new.json", "--plot", "drawn"),
         ],
@@ -362,6 +366,52 @@ def test_the_best_of_the_sweep_are_timed_in_turns_with_the_kernel(
         assert peer.configuration == str(found[5])
         assert peer.ratio == 1.0
         assert (peer.detail, peer.tried) == ("6 of 6 tried", (tried,))
+
+
+@pytest.mark.parametrize("peer", ["xla", "jax-example"])
+def test_ctrl_c_ends_it_at_once(tmp_path, peer):
+    """Kernels that hang: the one that is measured, or the first of the sweep."""
+    write_module(tmp_path, body="pass" if peer == "jax-example" else "time.sleep(600)")
+    running = subprocess.Popen(
+        [
+            *(sys.executable, "-c", RUN.format(session="measure_stand_ins:sweeping")),
+            *("bench", "made_up.py", "--shape", ",".join(map(str, SWEPT.shape))),
+            *("--peer", peer, "--sweep-budget", "600"),
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (TESTS, ROOT)))},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with running:
+        wait_for_children(running.pid)
+        running.send_signal(signal.SIGINT)
+        start = time.monotonic()
+        assert running.stderr.read() == "interrupted\n"
+    assert time.monotonic() - start < 10
+    assert running.returncode == 130
+    assert not children(running.pid)
+
+
+def wait_for_children(parent):
+    """Waits until a worker is busy: the one that probes has ended by then."""
+    seen = set()
+    end = time.monotonic() + 100
+    while len(seen) < 2 and time.monotonic() < end:
+        seen |= children(parent)
+        time.sleep(0.1)
+    assert len(seen) > 1
+    time.sleep(1)
+
+
+def children(parent):
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[1]) == parent:
+                found.add(stat.parent.name)
+    return found
 
 
 def test_the_sweep_ends_with_its_budget(monkeypatch):
