@@ -12,7 +12,6 @@ from kgen.errors import UsageError
 from kgen.tune.meter import Times, WrongResultError
 
 MACHINE = {"device": "stand-in", "jax": "0.0"}
-LOG = "KGEN_TEST_LOG"
 
 
 class Meter:
@@ -23,8 +22,11 @@ class Meter:
         # The environment of a worker is not the user's.
         self.log = Path(os.environ["HOME"]) / "measured.log"
 
-    def setup(self):
+    def connect(self):
         return MACHINE
+
+    def setup(self):
+        pass
 
     def prepare(self, function):
         said = function()
@@ -48,7 +50,7 @@ class Meter:
 class NoGpu(Meter):
     """Finds nothing to measure on."""
 
-    def setup(self):
+    def connect(self):
         raise UsageError("nothing to measure on")
 
 

@@ -1,6 +1,6 @@
 """Measures candidates on a GPU; the only part of the tuner that uses one.
 
-A worker process makes one meter. Whatever has its three methods may take its place.
+A worker process makes one meter. Whatever has its methods may take its place.
 """
 
 import dataclasses
@@ -37,8 +37,15 @@ class Meter(Protocol):
 
     def __init__(self, problem: Problem, arch: str) -> None: ...
 
-    def setup(self) -> dict[str, str]:
-        """Makes operands and peers, with the device for itself; describes the machine.
+    def connect(self) -> dict[str, str]:
+        """Finds the device, while others may be measured; describes the machine.
+
+        Raises:
+          KgenError: there is none.
+        """
+
+    def setup(self) -> None:
+        """Makes operands and peers, with the device for itself.
 
         Raises:
           KgenError: nothing can be measured here.
@@ -66,15 +73,23 @@ class GpuMeter:
         self._peer: Any = None
         self._expected: Any = None
 
-    def setup(self) -> dict[str, str]:
+    def connect(self) -> dict[str, str]:
+        """Finds a GPU of the architecture."""
+        import jax
+
+        from kgen.measure import machine
+
+        device = machine.find_gpu(self._arch)
+        config: Any = jax.config
+        config.update("jax_default_device", device)
+        return machine.describe(device)
+
+    def setup(self) -> None:
         """Draws operands beyond L2, and compiles XLA's product of them."""
         import jax
 
         from kgen.measure import machine, operands, peers
 
-        device = machine.find_gpu(self._arch)
-        config: Any = jax.config
-        config.update("jax_default_device", device)
         problem = self._problem
         self._sets = operands.draw(
             problem.shape,
@@ -85,7 +100,6 @@ class GpuMeter:
         self._peer = peers.compile_xla(problem, self._sets)
         wide = dataclasses.replace(problem, out_dtype="float32")
         self._expected = jax.jit(peers.xla(wide))(*self._sets[0])
-        return machine.describe(device)
 
     def prepare(self, function: Callable[..., Any]) -> Any:
         """Compiles a candidate for every set of operands."""
@@ -98,7 +112,7 @@ class GpuMeter:
         from kgen.measure import timing
 
         error = worst_error(prepared.run(self._sets)[0], self._expected, self._problem)
-        if not error <= 1:  # Also NaN.
+        if error > 1:
             raise WrongResultError(
                 f"the largest error is {error:.3g} times what rounding explains"
             )
@@ -109,6 +123,8 @@ class GpuMeter:
 
 def worst_error(result: Any, expected: Any, problem: Problem) -> float:
     """Returns the largest error of a product of normal values over what is allowed.
+
+    It is infinite if there is a NaN.
 
     Rounding to the result's dtype is allowed, and an error of the sums as float32
     accumulators have it in any order. Operands in float32 are multiplied as tf32, by
@@ -129,7 +145,9 @@ def worst_error(result: Any, expected: Any, problem: Problem) -> float:
     @jax.jit
     def worst(result: Any, expected: Any) -> Any:
         allowed = finfo(result.dtype).eps * jnp.abs(expected) + of_sums
-        return jnp.max(jnp.abs(result.astype(jnp.float32) - expected) / allowed)
+        error = jnp.abs(result.astype(jnp.float32) - expected) / allowed
+        # XLA's maximum may lose a NaN, on a CPU for one.
+        return jnp.max(jnp.where(jnp.isnan(error), jnp.inf, error))
 
     if result.shape != expected.shape:
         raise WrongResultError(f"the result is {result.shape}, not {expected.shape}")

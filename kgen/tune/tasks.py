@@ -24,8 +24,8 @@ class Limits:
     """
 
     start: float = 300.0
-    prepare: float = 120.0
-    measure: float = 30.0
+    prepare: float = 60.0
+    measure: float = 20.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

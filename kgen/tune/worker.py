@@ -51,8 +51,9 @@ class Worker:
     def run(self, tasks: BinaryIO) -> None:
         """Sets up and works until there are no more tasks, or the device is unusable."""
         try:
+            machine = self._meter.connect()
             with self._device():
-                machine = self._meter.setup()
+                self._meter.setup()
         except KgenError as error:
             self._send("refused", text=str(error))
             return

@@ -2,6 +2,7 @@
 
 import html.parser
 import signal
+import sys
 import tomllib
 from pathlib import Path
 
@@ -65,7 +66,8 @@ class Page(html.parser.HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_winner_is_written_and_reported(here, capsys):
+def test_the_winner_is_written_and_reported(here, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "black", None)  # Where GPUs are, it is not.
     tune(write=True, page=Path("page.html"))
     said = tomllib.loads(Path("gemm.toml").read_text())
     # The largest tile, and of equal rings the one with the fewest bytes.
@@ -158,6 +160,8 @@ def test_a_wrong_command_line_is_told(here):
         told = refused("gemm.toml", "--shape", shape)
         assert f"error: --shape {shape!r} is no size\n" in told
     assert "one spec is tuned at a time" in refused("a.toml", "b.toml")
+    told = refused("gemm.toml", "--shape", SHAPE, "--report", "gemm.toml")
+    assert "--report gemm.toml does not end in .html" in told
     assert "-o goes with --merge alone" in refused("gemm.toml", "-o", "x")
     assert "no such file" in refused("none.toml", "--shape", SHAPE, code=5)
 
