@@ -16,6 +16,7 @@ the same texts with the same software on the same kind of GPU.
 """
 
 import argparse
+import dataclasses
 import hashlib
 import json
 import sys
@@ -69,15 +70,14 @@ def kept(path, jobs):
     return records, document.machine
 
 
-def merged(document, before, machine):
-    """Returns a document with the records of an earlier run before its own."""
-    if before and document.machine != machine:
+def check_machine(machine, arch):
+    """Ends the run if earlier results are of another machine."""
+    here = bench.probe(arch)
+    if here != machine:
         sys.exit(
-            f"the earlier results are of {machine}, these of {document.machine}:"
+            f"the earlier results are of {machine}, this is {here}:"
             " they cannot be in one file; choose another --out"
         )
-    records = (*before, *document.results)
-    return results.Document(**{**vars(document), "results": records})
 
 
 def line(record):
@@ -96,6 +96,8 @@ def run(options):
     jobs = list(jobs_of(read_list(options.list)))
     before, machine = kept(options.out, jobs) if options.resume else ([], None)
     left = [job for job in jobs if not any(is_about(r, job) for r in before)]
+    if before:
+        check_machine(machine, jobs[0].request.arch)
     measured = bench.measure(
         left,
         bench.Options(
@@ -109,7 +111,7 @@ def run(options):
     done = 0
     document = None
     for found in measured:
-        document = merged(found, before, machine)
+        document = dataclasses.replace(found, results=(*before, *found.results))
         results.save(document, options.out)
         done += 1
         print(

@@ -135,12 +135,12 @@ def test_a_kernel_that_hangs_is_ended_and_the_next_is_measured(tmp_path):
     start = time.monotonic()
     done = kgen(
         *("bench", hangs, fine, "--shape", SHAPE, "--rounds", 3, "--json", out),
-        *("--timeout", 20),
+        *("--timeout", 12),
     )
     assert time.monotonic() - start < 90
     assert done.exit_code == 4
     found = records(out)
-    assert found["hangs"].detail == "no result within 20 s (tracing)"
+    assert found["hangs"].detail == "no result within 12 s (tracing)"
     assert found["fine"].status == "measured"
 
 
@@ -239,19 +239,14 @@ def test_slower_kernels_end_with_an_exit_code(tmp_path, monkeypatch):
     run = ("bench", path, "--shape", SHAPE, "--rounds", 3)
     assert kgen(*run, "--json", old).exit_code == 0
     monkeypatch.setenv("STAND_IN_US", "120")
-    done = kgen(*run, "--json", new, "--compare", old)
-    assert done.exit_code == 1
-    assert "+20.0%" in done.stdout
-    assert "slower" in done.stdout
-    assert kgen("bench", "--compare", new, old).exit_code == 0
-    done = kgen("bench", "--compare", old, new)
-    assert done.exit_code == 1
-    assert "slower" in done.stdout
     # Everything that was measured is measured again.
-    again = kgen("bench", "--compare", new, "--rounds", 3)
-    assert again.exit_code == 0
-    row = ["made_up", SHAPE, "120.0", "120.0", "+0.0%", "0.5%", "+0.0%", "same"]
-    assert row in [line.split() for line in again.stdout.splitlines()]
+    done = kgen("bench", "--compare", old, "--rounds", 3, "--json", new)
+    assert done.exit_code == 1
+    row = ["made_up", SHAPE, "100.0", "120.0", "+20.0%", "0.5%", "+20.0%", "slower"]
+    assert row in [line.split() for line in done.stdout.splitlines()]
+    # The same from files alone, and the other way round.
+    assert kgen("bench", "--compare", old, new).exit_code == 1
+    assert kgen("bench", "--compare", new, old).exit_code == 0
     # Of another machine.
     other = json.loads(old.read_text())
     other["machine"]["device"] = "NVIDIA H100"
@@ -320,10 +315,10 @@ def test_the_sweep_goes_on_after_what_hangs_and_what_dies(monkeypatch):
         session="measure_stand_ins:sweeping",
         arch="sm_90a",
         budget=120,
-        limit=10,
+        limit=6,
     )
     assert [(each.us, each.detail.partition(": got")[0]) for each in found.tried] == [
-        (None, "no result within 10 s (compiling)"),
+        (None, "no result within 6 s (compiling)"),
         (None, "compiling: the worker was ended by SIGABRT"),
         (None, "RuntimeError: planted"),
         (None, "wrong: 8192 of 8192 elements are wrong, the first at [0, 0]"),
