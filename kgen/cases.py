@@ -31,3 +31,16 @@ def tile_counts(
 def once_around(stages: int) -> tuple[tuple[int, int, int], ...]:
     """Returns the further tiles without which no case goes around a ring of `stages`."""
     return () if stages < max(COUNTS) else ((2, 1, stages + 1),)
+
+
+def persistent(
+    counts: tuple[tuple[int, int, int], ...], stages: int
+) -> tuple[tuple[tuple[int, int, int], int], ...]:
+    """Returns tiles along m, n and k, and the CTAs that share the output tiles.
+
+    One CTA with all tiles, one tile for each CTA, equal and unequal shares; and a ring
+    that goes around twice in a tile, where one CTA has two tiles and one a single.
+    """
+    tiles = [m * n for m, n, _ in counts]
+    shares = (1, tiles[1], math.ceil(tiles[2] / 3), tiles[3] // 2 + 1)
+    return (*zip(counts, shares, strict=True), ((3, 1, 2 * stages), 2))

@@ -13,7 +13,8 @@ import dataclasses
 import re
 
 DTYPES = ("float16", "bfloat16", "float32")
-STAGES = "MAX_CONCURRENT_STEPS"
+STAGES, CLUSTER = "MAX_CONCURRENT_STEPS", "CLUSTER"
+NUM_SMS = "num_sms"
 
 _ARRAY = re.compile(
     r"^ {4}(?P<name>a|b|out) +(?P<dtype>\w+)\[(?P<axes>\w, \w)\](?P<remark>.*)$",
@@ -36,6 +37,8 @@ class Described:
       out_dtype: Elements of the result.
       multiples: What m, n and k must be multiples of.
       stages: Slots of the ring; 1 if the module names no number of them.
+      cluster: CTAs of a cluster; 1 if the module names no number of them.
+      persistent: Whether the function can be told of how many SMs there are.
     """
 
     function: str
@@ -45,6 +48,8 @@ class Described:
     out_dtype: str
     multiples: tuple[int, int, int]
     stages: int
+    cluster: int
+    persistent: bool
 
 
 class NotDescribedError(ValueError):
@@ -85,6 +90,8 @@ def describe(text: str) -> Described:
             multiples.get("k", 1),
         ),
         stages=_integer(tree, STAGES),
+        cluster=_integer(tree, CLUSTER),
+        persistent=_takes(tree, function[1], NUM_SMS),
     )
 
 
@@ -103,6 +110,16 @@ def functions(text: str) -> tuple[str, ...]:
         elif isinstance(node, ast.ImportFrom):
             found += [name.asname or name.name for name in node.names]
     return tuple(found)
+
+
+def _takes(tree: ast.Module, function: str, keyword: str) -> bool:
+    """Whether a top-level function of the module has a keyword-only argument."""
+    return any(
+        isinstance(node, ast.FunctionDef)
+        and node.name == function
+        and keyword in [argument.arg for argument in node.args.kwonlyargs]
+        for node in tree.body
+    )
 
 
 def _integer(tree: ast.Module, name: str) -> int:

@@ -151,9 +151,9 @@ def _case_of_plan(plan: "Plan", text: str) -> RequestCase | OperandCase:
 
     if not isinstance(plan, MatmulPlan):
         return OperandCase(operands=parse_operands(text))
-    m, n, k = _sizes(text, (plan.tile_m, plan.tile_n, plan.tile_k), plan.name)
+    m, n, k = _sizes(text, plan.units, plan.name)
     # With fewer steps than slots the ring is shorter than planned.
-    full = k // plan.tile_k >= plan.max_concurrent_steps
+    full = k // plan.units[2] >= plan.max_concurrent_steps
     smem = plan.smem.total if full else None
     return RequestCase(m=m, n=n, k=k, smem_bytes=smem)
 
@@ -172,10 +172,7 @@ def _of_module(path: Path, asked: Asked) -> Target:
             f"  hint: functions and names of the file: {names}"
         ) from None
     multiples = described.multiples
-    counts = cases.tile_counts(*multiples) + cases.once_around(described.stages)
-    sizes = [_sizes(shape, multiples, str(path)) for shape in asked.shapes] or [
-        (m * multiples[0], n * multiples[1], k * multiples[2]) for m, n, k in counts
-    ]
+    asked_sizes = [_sizes(shape, multiples, str(path)) for shape in asked.shapes]
     request = Request(
         name=_module_name(path),
         source=text,
@@ -185,10 +182,30 @@ def _of_module(path: Path, asked: Asked) -> Target:
         layout=described.layout,
         operand_dtype=described.operand_dtype,
         out_dtype=described.out_dtype,
-        cases=tuple(RequestCase(m=m, n=n, k=k) for m, n, k in sizes),
+        cases=tuple(RequestCase(m=m, n=n, k=k) for m, n, k in asked_sizes)
+        or _own_cases(described),
         allow=_allowed(text),
     )
     return Target(label=str(path), request=request, path=str(path))
+
+
+def _own_cases(described: module_text.Described) -> tuple[RequestCase, ...]:
+    """Returns the sizes at which a module is verified if none are asked for."""
+    counts = cases.tile_counts(*described.multiples)
+    if described.persistent:
+        shared = cases.persistent(counts, described.stages)
+    else:
+        around = cases.once_around(described.stages)
+        shared = tuple((count, 0) for count in (*counts, *around))
+    return tuple(
+        RequestCase(
+            m=m * described.multiples[0],
+            n=n * described.multiples[1],
+            k=k * described.multiples[2],
+            num_sms=ctas * described.cluster or None,
+        )
+        for (m, n, k), ctas in shared
+    )
 
 
 def _allowed(text: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import textwrap
 
 from kgen.emit.literals import LINE_LENGTH, tuples
 from kgen.plan.dtypes import PRECISION
-from kgen.plan.model import MatmulPlan
+from kgen.plan.model import Case, MatmulPlan
 
 COMMENT_WIDTH = LINE_LENGTH - len("    # ")
 
@@ -12,14 +12,20 @@ COMMENT_WIDTH = LINE_LENGTH - len("    # ")
 def view(plan: MatmulPlan) -> dict[str, object]:
     """Returns the values of the template `test_matmul`."""
     transposed = plan.layout == "nt"
-    m, n, k = plan.tile_m, plan.tile_n, plan.tile_k
+    m, n, k = plan.units
     other = "bfloat16" if plan.operand_dtype != "bfloat16" else "float16"
-    cases = [(case.m, case.n, case.k) for case in plan.cases[:4]]
+    cases = [_shape(plan, case) for case in plan.cases[: 5 if plan.persistent else 4]]
     reason, tolerance = _tolerance(plan)
+    names = ["m", "n", "k", *(["num_sms"] if plan.persistent else [])]
+    sms = "num_sms=num_sms, " if plan.persistent else ""
     return {
         "imports": _imports(plan),
         "shapes": tuples(tuple(cases)),
         "gpu_shapes": tuples(plan.gpu_shapes),
+        "size_names": f"({', '.join(map(repr, names))})",
+        "size_parameters": ", ".join(names),
+        "interpreted": f"module.matmul(a, b, {sms}interpret=INTERPRET)",
+        "first_size": "*SHAPES[0][:3]" if plan.persistent else "*SHAPES[0]",
         "b_words": "B as [n, k]" if transposed else "B as [k, n]",
         "b_shape_literal": "(n, k)" if transposed else "(k, n)",
         "transposed": ".T" if transposed else "",
@@ -33,6 +39,19 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "one_tile_a": repr((m, k)),
         "one_tile_b": repr((n, k) if transposed else (k, n)),
     }
+
+
+def _shape(plan: MatmulPlan, case: Case) -> tuple[int, ...]:
+    """Returns a size, and the SMs that share its tiles if the kernel is persistent."""
+    size = case.m, case.n, case.k
+    if case.num_sms is None:
+        return size
+    tiles = case.m // plan.units[0] * (case.n // plan.units[1])
+    ctas = case.num_sms // plan.cluster
+    if tiles % ctas and tiles < 2 * ctas:
+        # JAX 0.11 cannot interpret a CTA with a single tile beside others with two.
+        ctas = max(tiles // 2, 1)
+    return *size, ctas * plan.cluster
 
 
 def _depth(plan: MatmulPlan) -> dict[str, object]:
@@ -87,7 +106,7 @@ def _tolerance(plan: MatmulPlan) -> tuple[str, str]:
 
 def _refusals(plan: MatmulPlan) -> list[tuple[str, str, str]]:
     """Returns shapes of A and B that a module refuses, and the message, as source."""
-    m, n, k = plan.tile_m, plan.tile_n, plan.tile_k
+    m, n, k = plan.units
 
     def b(columns: int, depth: int) -> tuple[int, int]:
         return (columns, depth) if plan.layout == "nt" else (depth, columns)

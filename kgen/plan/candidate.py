@@ -5,7 +5,7 @@ import dataclasses
 from kgen.arch import Arch
 from kgen.plan import budget
 from kgen.plan.dtypes import ITEMSIZE
-from kgen.plan.model import Buffer, Layout, Registers, SmemMap
+from kgen.plan.model import Buffer, Layout, Raster, Registers, SmemMap
 from kgen.spec.model import Spec
 from kgen.spec.source import SourcedSpec
 
@@ -23,7 +23,10 @@ class Candidate:
     schedule: str
     layout: str
     tile_k: int
+    raster: Raster | None
     max_concurrent_steps: int
+    delay_release: int
+    wgmma_in_flight: int
     num_compute_wgs: int
     split: str
     memory_registers: int | None
@@ -46,8 +49,8 @@ class Candidate:
 
     @property
     def out_itemsize(self) -> int:
-        """Bytes of one element of the result."""
-        return ITEMSIZE[self.out_dtype]
+        """Bytes of one element of what the kernel stores."""
+        return ITEMSIZE[self.store_dtype]
 
     @property
     def wg_m(self) -> int:
@@ -58,6 +61,42 @@ class Candidate:
     def wg_n(self) -> int:
         """Columns of one warpgroup's part of the tile."""
         return share(self.spec.tile.n, self.num_compute_wgs, self.split == "n")
+
+    @property
+    def split_k(self) -> int:
+        """Parts that K is split into."""
+        return self.spec.schedule.split_k or 1
+
+    @property
+    def cluster(self) -> int:
+        """CTAs of a cluster."""
+        return self.spec.cluster.m * self.spec.cluster.n
+
+    @property
+    def swap_operands(self) -> bool:
+        """Whether rows of the output are columns of wgmma."""
+        return self.spec.schedule.swap_operands
+
+    @property
+    def wgmma_rows(self) -> int:
+        """Rows of the accumulator of one warpgroup."""
+        return self.wg_n if self.swap_operands else self.wg_m
+
+    @property
+    def wgmma_columns(self) -> int:
+        """Columns of the accumulator of one warpgroup, which are N of wgmma."""
+        return self.wg_m if self.swap_operands else self.wg_n
+
+    @property
+    def units(self) -> tuple[int, int, int]:
+        """What m, n and k must be multiples of."""
+        tile, cluster = self.spec.tile, self.spec.cluster
+        return tile.m * cluster.m, tile.n * cluster.n, self.tile_k * self.split_k
+
+    @property
+    def store_dtype(self) -> str:
+        """Elements of what the kernel stores: partial sums stay float32."""
+        return "float32" if self.split_k > 1 else self.out_dtype
 
     @property
     def b_tile(self) -> tuple[int, int]:
@@ -106,7 +145,9 @@ class Candidate:
         }[self.schedule]
         piece = (self.wg_m, self.store_n)
         return (
-            budget.smem_buffer(self.arch, "out_smem", piece, self.out_dtype, out_slots),
+            budget.smem_buffer(
+                self.arch, "out_smem", piece, self.store_dtype, out_slots
+            ),
         )
 
 

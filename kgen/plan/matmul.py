@@ -7,7 +7,7 @@ from kgen import cases
 from kgen.arch import ARCHS, Arch
 from kgen.plan.candidate import Candidate, share
 from kgen.plan.dtypes import ITEMSIZE
-from kgen.plan.model import Case, Layout, MatmulPlan, StandaloneTest
+from kgen.plan.model import Case, Layout, MatmulPlan, Raster, StandaloneTest
 from kgen.spec.model import Spec, Transform, Transforms
 from kgen.spec.source import SourcedSpec
 
@@ -19,6 +19,8 @@ GPU_TILES = (17, 5, 9)
 # Steps of all CTAs together that are simulated within seconds.
 MAX_SIMULATED_STEPS = 64
 DEFAULT_STAGES = 4
+DEFAULT_RASTER_WIDTH = 8
+WGMMA_M = 64
 
 
 def resolve(source: SourcedSpec) -> Candidate:
@@ -29,7 +31,7 @@ def resolve(source: SourcedSpec) -> Candidate:
     itemsize = ITEMSIZE[spec.dtypes.a]
     warp_specialized = schedule.warp_specialized
     wgs = (schedule.num_compute_wgs or DEFAULT_COMPUTE_WGS) if warp_specialized else 1
-    split = schedule.split or "m"
+    split = schedule.split or ("n" if schedule.swap_operands else "m")
     tile_k = spec.tile.k or arch.swizzles[0] // itemsize
     wg_n = share(spec.tile.n, wgs, split == "n")
 
@@ -43,7 +45,10 @@ def resolve(source: SourcedSpec) -> Candidate:
         schedule=_schedule(spec),
         layout=spec.kernel.layout,
         tile_k=tile_k,
+        raster=_raster(spec),
         max_concurrent_steps=1,
+        delay_release=_released(spec, spec.pipeline.delay_release),
+        wgmma_in_flight=_released(spec, spec.pipeline.wgmma_in_flight),
         num_compute_wgs=wgs,
         split=split,
         memory_registers=(
@@ -72,6 +77,12 @@ def finish(candidate: Candidate) -> MatmulPlan:
         test_digest=candidate.source.test_digest,
         arch=candidate.arch.name,
         schedule=candidate.schedule,
+        persistent=spec.schedule.persistent,
+        split_k=candidate.split_k,
+        swap_operands=candidate.swap_operands,
+        cluster_m=spec.cluster.m,
+        cluster_n=spec.cluster.n,
+        raster=candidate.raster,
         layout=candidate.layout,
         operand_dtype=spec.dtypes.a,
         out_dtype=candidate.out_dtype,
@@ -79,8 +90,8 @@ def finish(candidate: Candidate) -> MatmulPlan:
         tile_n=spec.tile.n,
         tile_k=candidate.tile_k,
         max_concurrent_steps=candidate.max_concurrent_steps,
-        delay_release=spec.pipeline.delay_release,
-        wgmma_in_flight=spec.pipeline.wgmma_in_flight,
+        delay_release=candidate.delay_release,
+        wgmma_in_flight=candidate.wgmma_in_flight,
         num_compute_wgs=candidate.num_compute_wgs,
         split=candidate.split,
         wg_m=candidate.wg_m,
@@ -111,15 +122,27 @@ def _gpu_shapes(candidate: Candidate) -> tuple[tuple[int, int, int], ...]:
 
 
 def _size(candidate: Candidate, counts: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Returns the size (m, n, k) of so many tiles along each dimension."""
-    tile = candidate.spec.tile
-    return counts[0] * tile.m, counts[1] * tile.n, counts[2] * candidate.tile_k
+    """Returns the size (m, n, k) of so many units along each dimension."""
+    m, n, k = candidate.units
+    return counts[0] * m, counts[1] * n, counts[2] * k
 
 
 def _schedule(spec: Spec) -> str:
     if spec.kernel.entry_point == "pallas_call":
         return "pallas_call"
     return "warp_specialized" if spec.schedule.warp_specialized else "pipelined"
+
+
+def _released(spec: Spec, asked: int | None) -> int:
+    """Returns a delay in steps: a pipeline of pipelines can have none."""
+    return int(not spec.schedule.persistent) if asked is None else asked
+
+
+def _raster(spec: Spec) -> Raster | None:
+    asked = spec.raster
+    if not (spec.schedule.persistent or asked.order or asked.width):
+        return None
+    return Raster(order=asked.order or "m", width=asked.width or DEFAULT_RASTER_WIDTH)
 
 
 def _widest_swizzle(arch: Arch, row_bytes: list[int]) -> int | None:
@@ -145,9 +168,8 @@ def _layout(transform: Transform, common: int, itemsize: int) -> Layout:
 
 def _with_stages(candidate: Candidate) -> Candidate:
     """Decides the ring's slots, and with them how the output leaves."""
-    pipeline = candidate.spec.pipeline
-    wanted = pipeline.max_concurrent_steps
-    fewest = max(pipeline.delay_release, pipeline.wgmma_in_flight) + 1
+    wanted = candidate.spec.pipeline.max_concurrent_steps
+    fewest = max(candidate.delay_release, candidate.wgmma_in_flight) + 1
     most = max(DEFAULT_STAGES, fewest)
     options = [
         _with_store(dataclasses.replace(candidate, max_concurrent_steps=stages))
@@ -183,6 +205,8 @@ def _piece_widths(candidate: Candidate) -> list[int]:
         if wg_n % width == 0
     }
     widths = [width for width, swizzle in swizzles.items() if swizzle]
+    if candidate.swap_operands:
+        widths = [width for width in widths if width % WGMMA_M == 0]
     return sorted(widths, key=lambda width: (swizzles[width] or 0, width), reverse=True)
 
 
@@ -211,13 +235,23 @@ def _with_out_layout(candidate: Candidate) -> Candidate:
 
 
 def _cases(candidate: Candidate) -> tuple[Case, ...]:
-    tile = candidate.spec.tile
-    counts = cases.tile_counts(tile.m, tile.n, candidate.tile_k)
-    around = cases.once_around(candidate.max_concurrent_steps)
+    counts = cases.tile_counts(*candidate.units)
+    stages = candidate.max_concurrent_steps
     case = functools.partial(_case, candidate)
-    small = [
-        case(*_size(candidate, each), simulate=True) for each in (*counts, *around)
-    ]
+    if candidate.spec.schedule.persistent:
+        small = [
+            case(
+                *_size(candidate, each),
+                simulate=True,
+                num_sms=ctas * candidate.cluster,
+            )
+            for each, ctas in cases.persistent(counts, stages)
+        ]
+    else:
+        small = [
+            case(*_size(candidate, each), simulate=True)
+            for each in (*counts, *cases.once_around(stages))
+        ]
     asked = [
         case(m, n, k, simulate=_steps(candidate, m, n, k) <= MAX_SIMULATED_STEPS)
         for m, n, k in candidate.spec.test.shapes
@@ -225,9 +259,19 @@ def _cases(candidate: Candidate) -> tuple[Case, ...]:
     return (*small, *asked)
 
 
-def _case(candidate: Candidate, m: int, n: int, k: int, *, simulate: bool) -> Case:
-    smem = candidate.smem(num_steps=k // candidate.tile_k)
-    return Case(m=m, n=n, k=k, smem_bytes=smem.total, simulate=simulate)
+def _case(
+    candidate: Candidate,
+    m: int,
+    n: int,
+    k: int,
+    *,
+    simulate: bool,
+    num_sms: int | None = None,
+) -> Case:
+    smem = candidate.smem(num_steps=k // candidate.units[2])
+    return Case(
+        m=m, n=n, k=k, smem_bytes=smem.total, simulate=simulate, num_sms=num_sms
+    )
 
 
 def _steps(candidate: Candidate, m: int, n: int, k: int) -> int:

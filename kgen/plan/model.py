@@ -75,6 +75,19 @@ class Layout:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Raster:
+    """The order in which output tiles are walked.
+
+    Attributes:
+      order: Dimension along which a band is `width` tiles wide, `m` or `n`.
+      width: Tiles across a band.
+    """
+
+    order: str
+    width: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Case:
     """One size at which a module is verified.
 
@@ -84,6 +97,7 @@ class Case:
       k: Reduction length.
       smem_bytes: SMEM that the lowered kernel must report at this size.
       simulate: Whether it is small enough to be simulated on a CPU.
+      num_sms: SMs that a persistent kernel is told of; None for its default.
     """
 
     m: int
@@ -91,6 +105,7 @@ class Case:
     k: int
     smem_bytes: int
     simulate: bool
+    num_sms: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -124,6 +139,12 @@ class MatmulPlan:
       test_digest: Digest of all that it says, for the standalone test.
       arch: Target such as `sm_90a`.
       schedule: `pipelined`, `warp_specialized` or `pallas_call`.
+      persistent: Whether a CTA works through several tiles of the output.
+      split_k: Parts that K is split into.
+      swap_operands: Whether rows of the output are columns of wgmma.
+      cluster_m: CTAs of a cluster along m.
+      cluster_n: CTAs of a cluster along n.
+      raster: Order in which tiles are walked; None for rows of tiles.
       layout: `nn` or `nt`.
       operand_dtype: Elements of A and B.
       out_dtype: Elements of the result.
@@ -157,6 +178,12 @@ class MatmulPlan:
     test_digest: str
     arch: str
     schedule: str
+    persistent: bool
+    split_k: int
+    swap_operands: bool
+    cluster_m: int
+    cluster_n: int
+    raster: Raster | None
     layout: str
     operand_dtype: str
     out_dtype: str
@@ -185,6 +212,25 @@ class MatmulPlan:
     @property
     def op(self) -> str:
         return "matmul"
+
+    @property
+    def cluster(self) -> int:
+        """CTAs of a cluster."""
+        return self.cluster_m * self.cluster_n
+
+    @property
+    def units(self) -> tuple[int, int, int]:
+        """What m, n and k must be multiples of."""
+        return (
+            self.tile_m * self.cluster_m,
+            self.tile_n * self.cluster_n,
+            self.tile_k * self.split_k,
+        )
+
+    @property
+    def store_dtype(self) -> str:
+        """Elements of what the kernel stores: partial sums stay float32."""
+        return "float32" if self.split_k > 1 else self.out_dtype
 
     @property
     def num_warpgroups(self) -> int:

@@ -94,10 +94,12 @@ class Pipeline(Table):
     max_concurrent_steps: Annotated[int, Field(ge=1, le=64)] | None = None
     """Slots of the SMEM ring: so many steps may be loaded or in use at once; 4, or as
     many as fit in SMEM, if left out."""
-    delay_release: Count = 1
-    """Steps after which a slot is released for the next load."""
-    wgmma_in_flight: Count = 1
-    """wgmma operations that may still run when a step ends."""
+    delay_release: Count | None = None
+    """Steps after which a slot is released for the next load; 1, or 0 if persistent, if
+    left out."""
+    wgmma_in_flight: Count | None = None
+    """wgmma operations that may still run when a step ends; 1, or 0 if persistent, if
+    left out."""
 
 
 class Schedule(Table):
@@ -111,11 +113,44 @@ class Schedule(Table):
     """Dimension of the tile that the compute warpgroups split; `m`, if left out."""
     memory_registers: Annotated[int, Field(ge=1, le=512)] | None = None
     """Registers per thread of the warpgroup that loads; 40, if left out."""
+    persistent: bool = False
+    """One CTA per SM works through many output tiles, and loads run ahead of their
+    borders; only if warp-specialised."""
+    split_k: Annotated[int, Field(ge=2, le=64)] | None = None
+    """Parts that K is split into, each summed by CTAs of its own; the partial sums are
+    added in a fixed order. Only if warp-specialised."""
+    swap_operands: bool = False
+    """Computes the transposed product, so that rows of the output are columns of
+    wgmma: `tile.m` is then a multiple of 8. Only if warp-specialised."""
     dimension_semantics: tuple[Literal["parallel", "sequential"], ...] | None = Field(
         default=None, min_length=3, max_length=3
     )
     """With `entry_point = "pallas_call"`: how the grid (m, n, k) is walked;
     `["parallel", "parallel", "sequential"]`, if left out."""
+
+
+ClusterSize = Annotated[Literal[1, 2], BeforeValidator(_no_float)]
+
+
+class Cluster(Table):
+    """CTAs that share what they load, by multicast."""
+
+    m: ClusterSize = 1
+    """Neighbours along m: they share the tiles of B. Only if warp-specialised."""
+    n: ClusterSize = 1
+    """Neighbours along n: they share the tiles of A. Only if warp-specialised."""
+
+
+class Raster(Table):
+    """The order in which output tiles are walked, so that CTAs that run at the same
+    time share what they load in L2."""
+
+    order: Literal["m", "n"] | None = None
+    """Dimension along which a band is `width` tiles wide: `m` takes so many rows of
+    tiles at once and walks along n, to and fro from band to band. Left out: `m` if
+    `width` is given or the kernel is persistent, else rows of tiles."""
+    width: Annotated[int, Field(ge=1, le=1_024)] | None = None
+    """Tiles across a band; 8, if left out. Only if warp-specialised."""
 
 
 class Transform(Table):
@@ -223,6 +258,8 @@ class Spec(AnySpec):
     tile: Tile = Tile()
     pipeline: Pipeline = Pipeline()
     schedule: Schedule = Schedule()
+    cluster: Cluster = Cluster()
+    raster: Raster = Raster()
     transforms: Transforms = Transforms()
     store: Store = Store()
     test: Test = Test()

@@ -143,13 +143,15 @@ class Level:
         import jax
 
         from kgen.verify import numerics, repeats
-        from kgen.verify.lower import operands
+        from kgen.verify.lower import called, operands
         from kgen.verify.reference import KINDS
 
         step = str(case)
         self.progress(step)
         try:
-            kernel = repeats.Poisoned(self.function, operands(self.request, case))
+            kernel = repeats.Poisoned(
+                called(self.function, case), operands(self.request, case)
+            )
             for kind in KINDS:
                 step = f"{case} on {kind}"
                 self.progress(step)

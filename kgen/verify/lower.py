@@ -3,6 +3,7 @@
 Runs on a CPU. What ptxas would say is not part of it.
 """
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,13 +65,20 @@ def operands(request: Request, case: Case) -> list[Any]:
     return [struct(shape, request.operand_dtype) for shape in shapes]
 
 
+def called(function: Callable[..., Any], case: Case) -> Callable[..., Any]:
+    """Returns `function` with the keywords that the case calls it with."""
+    if isinstance(case, OperandCase) or case.num_sms is None:
+        return function
+    return functools.partial(function, num_sms=case.num_sms)
+
+
 def _lower(
     function: Callable[..., Any], request: Request, case: Case, *, x64: bool
 ) -> Any:
     import jax
 
     with jax.enable_x64(x64):
-        traced = jax.jit(function).trace(*operands(request, case))
+        traced = jax.jit(called(function, case)).trace(*operands(request, case))
         return traced.lower(lowering_platforms=("cuda",))
 
 

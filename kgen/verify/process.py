@@ -134,6 +134,9 @@ def _environment(directory: str, scratch: Path, *, gpu: bool) -> dict[str, str]:
         "JAX_TRACEBACK_FILTERING": "off",  # The place of an error is in the frames.
         # The simulated products are small: more threads only wait for each other.
         "OPENBLAS_NUM_THREADS": "1",
+        # A simulated thread that waits holds one of XLA's, of which there are as many
+        # as cores: on few cores a cluster would wait for itself.
+        "PJRT_NPROC": "64",
         **(_gpu_variables() if gpu else {}),
         MARK: directory,
     }

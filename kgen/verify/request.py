@@ -35,6 +35,7 @@ class RequestCase:
       k: Reduction length.
       smem_bytes: SMEM in bytes that the lowered kernel must ask for; None if unknown.
       simulate: Whether this size is simulated; every size is lowered.
+      num_sms: SMs that a persistent kernel is told of; None for its own default.
     """
 
     m: int
@@ -42,9 +43,11 @@ class RequestCase:
     k: int
     smem_bytes: int | None = None
     simulate: bool = True
+    num_sms: int | None = None
 
     def __str__(self) -> str:
-        return f"m={self.m}, n={self.n}, k={self.k}"
+        size = f"m={self.m}, n={self.n}, k={self.k}"
+        return size if self.num_sms is None else f"{size}, num_sms={self.num_sms}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

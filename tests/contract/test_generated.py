@@ -127,7 +127,7 @@ def test_a_changed_byte_of_a_module_is_found(copy):
 def test_a_changed_byte_of_a_template_is_found(copy, monkeypatch):
     templates = copy / "templates"
     shutil.copytree(ROOT / "templates", templates)
-    path = templates / "partials" / "store.jinja"
+    path = templates / "partials" / "store_pieces.jinja"
     path.write_text(path.read_text().replace("must see", "has to see"))
     monkeypatch.setattr("kgen.emit.render.templates_dir", lambda: templates)
     outcome = kgen("render", "--check", "-j", "1")

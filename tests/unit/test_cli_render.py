@@ -263,7 +263,7 @@ class TestOwnership:
             "orphaned generated/gemm.py (no given spec makes it)",
             "orphaned generated/tests/test_gemm.py (no given spec makes it)",
             "  hint: delete what is no longer needed",
-            "1 module rendered.",
+            "1 module rendered, 2 orphaned.",
         ]
         assert len(tree()) == 4
         assert len(told(kgen("render", "specs/other.toml"))[1]) == 2

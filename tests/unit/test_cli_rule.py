@@ -67,7 +67,7 @@ def test_an_unknown_code():
     assert outcome.stdout == ""
     assert outcome.stderr == (
         "error: no rule is called KG1O1\n"
-        "  hint: did you mean KG011 or KG101 or KG611?\n"
+        "  hint: did you mean KG101 or KG511 or KG611?\n"
     )
 
 

@@ -20,8 +20,10 @@ def test_a_rendered_module_says_what_its_plan_says(name):
         layout=plan.layout,
         operand_dtype=plan.operand_dtype,
         out_dtype=plan.out_dtype,
-        multiples=(plan.tile_m, plan.tile_n, plan.tile_k),
+        multiples=plan.units,
         stages=plan.max_concurrent_steps,
+        cluster=plan.cluster,
+        persistent=plan.persistent,
     )
 
 

@@ -10,6 +10,7 @@ from kgen.errors import Problem
 from kgen.plan.legality import (
     budgets,
     layouts,
+    persistent,
     pipelines,
     schedules,
     tests,
@@ -25,6 +26,7 @@ __all__ = [
     "budgets",
     "check",
     "layouts",
+    "persistent",
     "pipelines",
     "schedules",
     "tests",

@@ -35,7 +35,7 @@ def smem(candidate: "Candidate") -> Iterator[Finding]:
     if needed.total <= needed.limit:
         return
     stages = candidate.max_concurrent_steps
-    fewest = candidate.spec.pipeline.delay_release + 1
+    fewest = candidate.delay_release + 1
     fewer = (s for s in range(stages - 1, fewest - 1, -1) if _fits(candidate, s))
     fitting = next(fewer, None)
     yield Finding(
@@ -168,15 +168,16 @@ def one_wgmma(candidate: "Candidate") -> Iterator[Finding]:
     if candidate.memory_registers is None:
         return
     available = launch_registers(candidate.arch, candidate.num_compute_wgs + 1)
-    needed = wgmma_registers(candidate.wg_n)
+    needed = wgmma_registers(candidate.wgmma_columns)
     if needed > available:
-        columns = candidate.wg_n - 2 * (needed - available)
-        parts = candidate.num_compute_wgs if candidate.split == "n" else 1
+        columns = candidate.wgmma_columns - 2 * (needed - available)
+        axis = "m" if candidate.swap_operands else "n"
+        parts = candidate.num_compute_wgs if candidate.split == axis else 1
         yield Finding(
-            "tile.n",
-            f"one wgmma of {candidate.wg_n} columns takes {needed} registers per "
-            "thread, more than the CTA starts with",
+            f"tile.{axis}",
+            f"one wgmma of {candidate.wgmma_columns} columns takes {needed} registers "
+            "per thread, more than the CTA starts with",
             f"at most {available} registers",
-            f"tile.n = {columns // 8 * 8 * parts} fits",
-            ("tile.n",),
+            f"tile.{axis} = {columns // 8 * 8 * parts} fits",
+            (f"tile.{axis}",),
         )

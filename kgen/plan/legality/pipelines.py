@@ -24,13 +24,12 @@ PTX_WGMMA = "PTX ISA, wgmma.mma_async: operands are read asynchronously"
     allowable=True,
 )
 def stages(candidate: "Candidate") -> Iterator[Finding]:
-    pipeline = candidate.spec.pipeline
-    if candidate.max_concurrent_steps <= pipeline.delay_release:
+    if candidate.max_concurrent_steps <= candidate.delay_release:
         yield Finding(
             "pipeline.max_concurrent_steps",
             f"max_concurrent_steps = {candidate.max_concurrent_steps} with "
-            f"delay_release = {pipeline.delay_release}",
-            f"at least {pipeline.delay_release + 1}",
+            f"delay_release = {candidate.delay_release}",
+            f"at least {candidate.delay_release + 1}",
         )
 
 
@@ -46,12 +45,32 @@ def stages(candidate: "Candidate") -> Iterator[Finding]:
     allowable=True,
 )
 def delay(candidate: "Candidate") -> Iterator[Finding]:
-    pipeline = candidate.spec.pipeline
-    if pipeline.delay_release < pipeline.wgmma_in_flight:
+    if candidate.delay_release < candidate.wgmma_in_flight:
         yield Finding(
             "pipeline.delay_release",
-            f"delay_release = {pipeline.delay_release} with "
-            f"wgmma_in_flight = {pipeline.wgmma_in_flight}",
-            f"at least {pipeline.wgmma_in_flight}",
+            f"delay_release = {candidate.delay_release} with "
+            f"wgmma_in_flight = {candidate.wgmma_in_flight}",
+            f"at least {candidate.wgmma_in_flight}",
             "a wgmma in flight still reads its slot; see `kgen rule KG502`",
+        )
+
+
+@rule(
+    "KG511",
+    title="A persistent kernel releases slots at once",
+    reason="Its ring outlives a tile: whatever is still in flight when a pipeline ends "
+    "would be released by nobody, and the next tile would wait for it.",
+    source="JAX, plgpu.emit_pipeline_warp_specialized with pipeline_state",
+    bad="[schedule]\nwarp_specialized = true\npersistent = true\n"
+    "[pipeline]\ndelay_release = 1",
+    good="[schedule]\nwarp_specialized = true\npersistent = true\n"
+    "[pipeline]\ndelay_release = 0\nwgmma_in_flight = 0",
+)
+def released_at_once(candidate: "Candidate") -> Iterator[Finding]:
+    if candidate.spec.schedule.persistent and candidate.delay_release:
+        yield Finding(
+            "pipeline.delay_release",
+            f"delay_release = {candidate.delay_release} with persistent = true",
+            "0",
+            "leave delay_release and wgmma_in_flight out; see `kgen rule KG511`",
         )

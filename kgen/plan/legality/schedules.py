@@ -13,26 +13,38 @@ ACCUMULATOR_COLUMNS = 8
 PIPELINES = "JAX, plgpu.emit_pipeline"
 
 
+WARP_SPECIALIZED = (
+    "num_compute_wgs",
+    "split",
+    "memory_registers",
+    "persistent",
+    "split_k",
+    "swap_operands",
+)
+
+
 @rule(
     "KG601",
-    title="Compute warpgroups belong to a warp-specialised schedule",
-    reason="Without a memory warpgroup one warpgroup does everything, and the keys "
-    "would have no effect.",
+    title="Some keys belong to a warp-specialised schedule",
+    reason="Without a memory warpgroup one warpgroup does everything. Keys about "
+    "warpgroups would have no effect, and loads could not run ahead of a tile.",
     source="kgen",
     bad="[schedule]\nnum_compute_wgs = 2",
     good="[schedule]\nwarp_specialized = true\nnum_compute_wgs = 2",
 )
 def only_warp_specialized(candidate: "Candidate") -> Iterator[Finding]:
-    schedule = candidate.spec.schedule
+    spec, schedule = candidate.spec, candidate.spec.schedule
     if schedule.warp_specialized:
         return
-    for key in ("num_compute_wgs", "split", "memory_registers"):
-        if getattr(schedule, key) is not None:
-            yield Finding(
-                f"schedule.{key}",
-                f"schedule.{key} is set, but warp_specialized is false",
-                "warp_specialized = true, or without this key",
-            )
+    keys = [f"schedule.{key}" for key in WARP_SPECIALIZED if getattr(schedule, key)]
+    keys += [f"cluster.{axis}" for axis in "mn" if getattr(spec.cluster, axis) > 1]
+    keys += [f"raster.{key}" for key in ("order", "width") if getattr(spec.raster, key)]
+    for key in keys:
+        yield Finding(
+            key,
+            f"{key} is set, but warp_specialized is false",
+            "warp_specialized = true, or without this key",
+        )
 
 
 @rule(
@@ -207,9 +219,8 @@ def store_columns(candidate: "Candidate") -> Iterator[Finding]:
 )
 def test_shapes(candidate: "Candidate") -> Iterator[Finding]:
     tile = candidate.spec.tile
-    tiles = (tile.m, tile.n, candidate.tile_k)
     for shape in candidate.spec.test.shapes:
-        for name, size, step in zip("mnk", shape, tiles, strict=True):
+        for name, size, step in zip("mnk", shape, candidate.units, strict=True):
             if size % step:
                 yield Finding(
                     "test.shapes",
@@ -218,7 +229,7 @@ def test_shapes(candidate: "Candidate") -> Iterator[Finding]:
                     follows=(f"tile.{name}",),
                 )
         top = candidate.arch.max_grid_yz * tile.m
-        if shape[0] > top:
+        if candidate.raster is None and shape[0] > top:
             yield Finding(
                 "test.shapes",
                 f"m = {shape[0]} of {list(shape)}",

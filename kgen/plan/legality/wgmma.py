@@ -19,7 +19,7 @@ WGMMA_N_MAX = 256
     "KG101",
     title="tile.m is a multiple of 64 rows for every warpgroup that splits it",
     reason="One wgmma multiplies 64 rows. Warpgroups that split m each need a whole "
-    "number of such instructions.",
+    "number of such instructions. With swapped operands this holds for tile.n.",
     source=PTX,
     bad="[tile]\nm = 100",
     good="[tile]\nm = 128",
@@ -27,23 +27,37 @@ WGMMA_N_MAX = 256
     allowable=True,
 )
 def tile_m(candidate: "Candidate") -> Iterator[Finding]:
-    parts = candidate.num_compute_wgs if candidate.split == "m" else 1
-    step, m = WGMMA_M * parts, candidate.spec.tile.m
-    if m % step:
+    axis, size = _rows(candidate)
+    parts = candidate.num_compute_wgs if candidate.split == axis else 1
+    step = WGMMA_M * parts
+    if size % step:
         whose = f" for each of {parts} compute warpgroups" if parts > 1 else ""
         yield Finding(
-            "tile.m",
-            f"tile.m = {m} is not a multiple of {WGMMA_M}{whose}",
+            f"tile.{axis}",
+            f"tile.{axis} = {size} is not a multiple of {WGMMA_M}{whose}",
             multiples(step, 256),
             "wgmma works on 64-row tiles; see `kgen rule KG101`",
         )
+
+
+def _rows(candidate: "Candidate") -> tuple[str, int]:
+    """Returns the dimension of the tile that is M of wgmma, and its size."""
+    tile = candidate.spec.tile
+    return ("n", tile.n) if candidate.swap_operands else ("m", tile.m)
+
+
+def _columns(candidate: "Candidate") -> tuple[str, int]:
+    """Returns the dimension of the tile that is N of wgmma, and its size."""
+    tile = candidate.spec.tile
+    return ("m", tile.m) if candidate.swap_operands else ("n", tile.n)
 
 
 @rule(
     "KG102",
     title="A warpgroup's columns are a multiple of 8 and at most 256",
     reason="N of one wgmma is a multiple of 8 up to 256, and Mosaic GPU issues one "
-    "instruction for all columns of a warpgroup.",
+    "instruction for all columns of a warpgroup. With swapped operands these are rows "
+    "of tile.m.",
     source=PTX,
     bad='[kernel]\nlayout = "nt"\n[dtypes]\nout = "float32"\n[tile]\nn = 20',
     good='[kernel]\nlayout = "nt"\n[dtypes]\nout = "float32"\n[tile]\nn = 24',
@@ -51,14 +65,14 @@ def tile_m(candidate: "Candidate") -> Iterator[Finding]:
     allowable=True,
 )
 def wgmma_n(candidate: "Candidate") -> Iterator[Finding]:
-    parts = candidate.num_compute_wgs if candidate.split == "n" else 1
-    step, n = WGMMA_N_STEP * parts, candidate.spec.tile.n
-    top = WGMMA_N_MAX * parts
-    if n % step or n > top:
+    axis, size = _columns(candidate)
+    parts = candidate.num_compute_wgs if candidate.split == axis else 1
+    step, top = WGMMA_N_STEP * parts, WGMMA_N_MAX * parts
+    if size % step or size > top:
         whose = f" for {parts} compute warpgroups that split it" if parts > 1 else ""
         yield Finding(
-            "tile.n",
-            f"tile.n = {n} is not a multiple of {step} up to {top}{whose}",
+            f"tile.{axis}",
+            f"tile.{axis} = {size} is not a multiple of {step} up to {top}{whose}",
             multiples(step, top),
         )
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from kgen.verify import numerics, upstream
 from kgen.verify.explain import LevelError, NotModelledError, explain
-from kgen.verify.lower import operands
+from kgen.verify.lower import called, operands
 from kgen.verify.request import MATMUL, Case, Request
 from kgen.verify.simulate import callbacks, diagnosis, install, wgmma
 from kgen.verify.simulate.unmodelled import failure
@@ -115,7 +115,9 @@ class Simulator:
         import jax
 
         with upstream.interpreted(self.interpreter.params):
-            lowered = jax.jit(self.function).lower(*operands(self.request, case))
+            lowered = jax.jit(called(self.function, case)).lower(
+                *operands(self.request, case)
+            )
         compiled: Callable[..., Any] = lowered.compile(FAST_COMPILATION)
         return compiled
 

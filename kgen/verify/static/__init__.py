@@ -118,10 +118,11 @@ def _facts(
 ) -> list[Kernel]:
     import jax
 
-    from kgen.verify.lower import operands  # It brings numpy, `kgen rule` does not.
+    # They bring numpy, `kgen rule` does not.
+    from kgen.verify.lower import called, operands
 
     with pieces.lenient_layouts(known):
-        traced = jax.jit(function).trace(*operands(request, case))
+        traced = jax.jit(called(function, case)).trace(*operands(request, case))
         kernels = walk.kernels(known, traced.jaxpr.jaxpr, module, _arch(request))
     if any(ref.layout_fault for kernel in kernels for ref in kernel.allocations):
         # What is traced from now on must meet JAX's own checks.

@@ -1,0 +1,291 @@
+"""What the matmul template places about a schedule: who does what, and in which order."""
+
+from kgen.plan.model import MatmulPlan
+
+NUMBERS = {1: "One", 2: "Two", 3: "Three", 4: "Four"}
+
+
+def view(plan: MatmulPlan) -> dict[str, object]:
+    """Returns names, literals and named booleans of the schedule."""
+    shared = plan.num_compute_wgs > 1
+    splits_m, splits_n = shared and plan.split == "m", shared and plan.split == "n"
+    dimension = "rows" if plan.split == "m" else "columns"
+    out_smem = _out_smem(plan, splits_m, splits_n)
+    turned = ".T" if plan.swap_operands else ""
+    return {
+        "pipelined": plan.schedule == "pipelined",
+        "warp_specialized": plan.schedule == "warp_specialized",
+        "pallas_call": plan.schedule == "pallas_call",
+        "persistent": plan.persistent,
+        "one_tile": not plan.persistent,
+        "swaps_operands": plan.swap_operands,
+        "splits_m": splits_m,
+        "splits_n": splits_n,
+        "num_compute_wgs": plan.num_compute_wgs,
+        "compute_wgs_reason": (
+            f"Compute warpgroups; they split the {dimension} of a tile."
+            if shared
+            else "A single warpgroup multiplies."
+        ),
+        "memory_registers": plan.memory_registers,
+        "others_share": (
+            "the others share the rest" if shared else "the other takes the rest"
+        ),
+        "step_work": _step_work(plan, splits_m, splits_n),
+        "wgmma_operands": _wgmma_operands(plan, splits_m, splits_n),
+        "a_operand": "a_smem",
+        "b_operand": "b_smem.T" if plan.layout == "nt" else "b_smem",
+        "acc_shape": _acc_shape(plan, splits_m, splits_n),
+        "out_slot": 'out_smem.at[lax.axis_index("wg")]' if shared else "out_smem",
+        "out_part": {
+            (True, False): "out_gmem.at[_wg_rows()]",
+            (False, True): "out_gmem.at[:, _wg_columns()]",
+            (False, False): "out_gmem",
+        }[splits_m, splits_n],
+        "out_smem": out_smem,
+        "scratch_types": (
+            '{"acc": plgpu.ACC((TILE_M, TILE_N), jnp.float32)}'
+            if plan.schedule == "pallas_call"
+            else f'{{"out_smem": {out_smem}}}'
+        ),
+        "stores_pieces": stores_pieces(plan),
+        "store_pieces": f"{_wg_n(splits_n)} // STORE_N",
+        # Then a tile begins with another slot than the one used longest ago.
+        "store_slots_shift": plan.persistent
+        and (plan.wg_n // plan.store_n) % plan.store_slots != 0,
+        "product_word": "transposed product" if plan.swap_operands else "product",
+        "slot": f"slot{turned}[...]",
+        "out_smem_ref": f"out_smem{turned}[...]",
+        "piece": (
+            "plgpu.layout_cast(product[columns], plgpu.Layout.WGMMA_TRANSPOSED)"
+            if plan.swap_operands
+            else "product[:, columns]"
+        ),
+        "whole": (
+            "plgpu.layout_cast(product, plgpu.Layout.WGMMA_TRANSPOSED)"
+            if plan.swap_operands
+            else "product"
+        ),
+        **_order(plan),
+        **_blocks(plan),
+    }
+
+
+def overview(plan: MatmulPlan) -> str:
+    """Returns what the docstring says about the schedule."""
+    tile = f"one {plan.tile_m}x{plan.tile_n} tile of C"
+    if plan.schedule == "warp_specialized":
+        return _warp_specialized_overview(plan, tile)
+    if plan.schedule == "pallas_call":
+        return (
+            "The grid is (m, n, k) in blocks, as for `pl.pallas_call`: m and n are "
+            f"parallel, a CTA for {tile}; k is sequential, and TMA loads blocks of A "
+            "and B into a ring of SMEM slots while wgmma multiplies earlier ones."
+        )
+    return (
+        f"Each CTA computes {tile} and walks K in steps of {plan.tile_k}. TMA loads "
+        "the tiles of A and B into a ring of SMEM slots while wgmma multiplies earlier "
+        "ones."
+    )
+
+
+def _warp_specialized_overview(plan: MatmulPlan, tile: str) -> str:
+    if plan.num_compute_wgs == 1:
+        workers = f"one compute warpgroup multiplies {plan.wg_m}x{plan.wg_n}"
+    else:
+        number = NUMBERS[plan.num_compute_wgs].lower()
+        workers = f"{number} compute warpgroups multiply {plan.wg_m}x{plan.wg_n} each"
+    if plan.persistent:
+        text = (
+            f"One CTA per SM works through {plan.tile_m}x{plan.tile_n} tiles of C in "
+            f"steps of {plan.tile_k} along K. A memory warpgroup keeps TMA loading "
+            "tiles of A and B into a ring of SMEM slots, also across the border of two "
+            f"tiles of C; {workers} and store their part while the next tile is "
+            "already loading."
+        )
+    else:
+        part = " over a part of K" if plan.split_k > 1 else ""
+        text = (
+            f"Each CTA computes {tile}{part} in steps of {plan.tile_k} along K. A "
+            "memory warpgroup keeps TMA loading tiles of A and B into a ring of SMEM "
+            f"slots; {workers}."
+        )
+    if plan.swap_operands:
+        text += (
+            " They compute the transposed tile, so that the few rows of A are columns "
+            "of wgmma, and turn it around as they store it."
+        )
+    if plan.cluster > 1:
+        shared = "B" if plan.cluster_m > 1 else "A"
+        text += f" Two neighbouring CTAs load each tile of {shared} for both."
+    if plan.split_k > 1:
+        text += (
+            f" {NUMBERS.get(plan.split_k, str(plan.split_k))} CTAs share a tile of C; "
+            "their sums are added in the end, always in the same order."
+        )
+    return text
+
+
+def stores_pieces(plan: MatmulPlan) -> bool:
+    """Whether a warpgroup stores its part of the tile piece by piece."""
+    return plan.schedule != "pallas_call" and plan.store_n < plan.wg_n
+
+
+def store_dtype(plan: MatmulPlan) -> str:
+    """Returns the name of the dtype of what the kernel stores."""
+    return "jnp.float32" if plan.split_k > 1 else out_dtype(plan)
+
+
+def out_dtype(plan: MatmulPlan) -> str:
+    """Returns the name of the result's dtype."""
+    return "DTYPE" if plan.out_dtype == plan.operand_dtype else "OUT_DTYPE"
+
+
+def out_transforms(plan: MatmulPlan) -> list[str]:
+    """Returns the argument that says how the output lies in SMEM, if any is needed."""
+    if plan.out_layout.swizzle is None:
+        return []
+    name = "OUT_TRANSFORMS" if has_own_out_transforms(plan) else "TRANSFORMS"
+    return [f"transforms={name}"]
+
+
+def has_own_out_transforms(plan: MatmulPlan) -> bool:
+    """Whether the output lies in SMEM otherwise than A and B."""
+    out = plan.out_layout
+    return out.swizzle is not None and out != plan.operand_layout
+
+
+def _step_work(plan: MatmulPlan, splits_m: bool, splits_n: bool) -> str:
+    if plan.swap_operands:
+        whose = "this warpgroup's" if splits_n else "all"
+        return f"{whose} columns of B, as rows, times all rows of A"
+    return {
+        (True, False): "this warpgroup's rows of A times all of B's columns",
+        (False, True): "all of A's rows times this warpgroup's columns of B",
+        (False, False): "a tile of A times a tile of B",
+    }[splits_m, splits_n]
+
+
+def _wgmma_operands(plan: MatmulPlan, splits_m: bool, splits_n: bool) -> str:
+    a = "a_smem.at[_wg_rows()]" if splits_m else "a_smem"
+    b = "b_smem"
+    if splits_n:
+        columns = "_wg_columns()" if plan.layout == "nt" else ":, _wg_columns()"
+        b = f"b_smem.at[{columns}]"
+    b_is_transposed = plan.layout == "nt"
+    if plan.swap_operands:
+        return f"{b}{'' if b_is_transposed else '.T'}, {a}.T"
+    return f"{a}, {b}{'.T' if b_is_transposed else ''}"
+
+
+def _acc_shape(plan: MatmulPlan, splits_m: bool, splits_n: bool) -> str:
+    rows, columns = _wg_m(splits_m), _wg_n(splits_n)
+    if plan.swap_operands:
+        rows, columns = columns, rows
+    return f"({rows}, {columns})"
+
+
+def _wg_m(splits_m: bool) -> str:
+    return "WG_M" if splits_m else "TILE_M"
+
+
+def _wg_n(splits_n: bool) -> str:
+    return "WG_N" if splits_n else "TILE_N"
+
+
+def _out_smem(plan: MatmulPlan, splits_m: bool, splits_n: bool) -> str:
+    columns = "STORE_N" if stores_pieces(plan) else _wg_n(splits_n)
+    dimensions = [
+        *(["COMPUTE_WGS"] if plan.num_compute_wgs > 1 else []),
+        *(["STORE_SLOTS"] if stores_pieces(plan) else []),
+        _wg_m(splits_m),
+        columns,
+    ]
+    shape = f"({', '.join(dimensions)})"
+    arguments = [shape, store_dtype(plan), *out_transforms(plan)]
+    return f"plgpu.SMEM({', '.join(arguments)})"
+
+
+def _order(plan: MatmulPlan) -> dict[str, object]:
+    """Returns grid, cluster and raster."""
+    tiles_m = "(CLUSTER * TILE_M)" if plan.cluster_m > 1 else "TILE_M"
+    tiles_n = "(CLUSTER * TILE_N)" if plan.cluster_n > 1 else "TILE_N"
+    tile_k = "(SPLIT_K * TILE_K)" if plan.split_k > 1 else "TILE_K"
+    tiles = f"m // {tiles_m}", f"n // {tiles_n}"
+    grid, names = list(tiles), ["m", "n"]
+    if plan.persistent:
+        sms = "num_sms // CLUSTER" if plan.cluster > 1 else "num_sms"
+        grid, names = [f"min({sms}, tiles[0] * tiles[1])"], ["cta"]
+    elif plan.raster is not None:
+        grid, names = ["tiles[0] * tiles[1]"], ["cta"]
+    if plan.split_k > 1:
+        grid, names = ["SPLIT_K", *grid], ["part", *names]
+    arguments = [f"num_steps=k // {tile_k}"]
+    if plan.raster is not None:
+        arguments.insert(0, "tiles=tiles")
+    raster = plan.raster
+    return {
+        "unit_m": plan.units[0],
+        "unit_n": plan.units[1],
+        "unit_k": plan.units[2],
+        "size_of_m": tiles_m.strip("()"),
+        "size_of_n": tiles_n.strip("()"),
+        "size_of_k": tile_k.strip("()"),
+        "has_order_constants": raster is not None or plan.cluster * plan.split_k > 1,
+        "has_raster": raster is not None,
+        "raster_dim": "mn".index(raster.order) if raster else None,
+        "raster_width": raster.width if raster else None,
+        "raster_reason": _raster_reason(plan),
+        "limits_m": raster is None,
+        "tiles": f"({', '.join(tiles)})",
+        "body": "_matmul_tiles" if plan.persistent else "_matmul_tile",
+        "body_arguments": ", ".join(arguments),
+        "tile_parameters": "num_steps" if raster is None else "tiles, num_steps",
+        "tile_index": (
+            'lax.axis_index("m"), lax.axis_index("n")'
+            if raster is None
+            else "plgpu.planar_snake("
+            'lax.axis_index("cta"), tiles, RASTER_DIM, RASTER_WIDTH)'
+        ),
+        "over_part": " over its part of K" if plan.split_k > 1 else "",
+        "static_argnames": (
+            '("num_sms", "interpret")' if plan.persistent else '"interpret"'
+        ),
+        "grid": f"({', '.join(grid)}{',' if len(grid) == 1 else ''})",
+        "grid_names": f"({', '.join(map(repr, names))}{',' if len(names) == 1 else ''})",
+        "has_cluster": plan.cluster > 1,
+        "cluster": plan.cluster,
+        "clusters_m": plan.cluster_m > 1,
+        "clusters_n": plan.cluster_n > 1,
+        "cluster_shares": "B" if plan.cluster_m > 1 else "A",
+        "cluster_along": "m" if plan.cluster_m > 1 else "n",
+        "splits_k": plan.split_k > 1,
+        "split_k": plan.split_k,
+    }
+
+
+def _raster_reason(plan: MatmulPlan) -> str:
+    if plan.raster is None:
+        return ""
+    along, across = plan.raster.order, "n" if plan.raster.order == "m" else "m"
+    bands = f"Bands of {plan.raster.width} tiles along {along}"
+    return f"{bands}, walked to and fro along {across}: CTAs share what lies in L2."
+
+
+def _blocks(plan: MatmulPlan) -> dict[str, object]:
+    """Returns block shapes and index maps of A and B, and how the output is sliced."""
+    transposed, first = plan.layout == "nt", "first + ki" if plan.split_k > 1 else "ki"
+    m, n = ("0", "0") if plan.persistent else ("m", "n")
+    share_a = ['"neighbour"'] if plan.cluster_n > 1 else []
+    share_b = ['"neighbour"'] if plan.cluster_m > 1 else []
+    b_shape = "(TILE_N, TILE_K)" if transposed else "(TILE_K, TILE_N)"
+    b_index = f"({n}, {first})" if transposed else f"({first}, {n})"
+    part = "part, " if plan.split_k > 1 else ""
+    return {
+        "a_block": ", ".join(
+            ["(TILE_M, TILE_K)", f"lambda ki: ({m}, {first})", *share_a]
+        ),
+        "b_block": ", ".join([b_shape, f"lambda ki: {b_index}", *share_b]),
+        "b_gmem": ("b_gmem.at[columns, :]" if transposed else "b_gmem.at[:, columns]"),
+        "out_gmem": f"out_gmem.at[{part}rows, columns]",
+    }
