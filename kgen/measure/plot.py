@@ -31,9 +31,11 @@ def roofline_svg(document: Document) -> str:
     """
     records = [record for record in document.results if record.timing]
     arch = ARCHS[records[0].arch if records else next(iter(ARCHS))]
-    dtypes = list(dict.fromkeys(record.operand_dtype for record in records))
     chart = _Roofline(arch, records)
-    roofs = [chart.roof(dtype) for dtype in dtypes]
+    dtypes: dict[float, list[str]] = {}
+    for dtype in dict.fromkeys(record.operand_dtype for record in records):
+        dtypes.setdefault(arch.flops_per_s[dtype], []).append(dtype)
+    roofs = [chart.roof(peak, ", ".join(names)) for peak, names in dtypes.items()]
     return _svg(
         f"{document.machine.device}: rate of kernels below the roofline",
         chart.height,
@@ -85,9 +87,9 @@ class _Roofline:
         )
         yield _text(LEFT - 50, self.top - 12, "TFLOP/s")
 
-    def roof(self, dtype: str) -> str:
-        """Returns the roof of a dtype."""
-        memory, peak = self._arch.hbm_bytes_per_s, self._arch.flops_per_s[dtype]
+    def roof(self, peak: float, dtypes: str) -> str:
+        """Returns the roof of the dtypes that have this peak rate in FLOP/s."""
+        memory = self._arch.hbm_bytes_per_s
         left, right = 10.0 ** self._x[0], 10.0 ** self._x[1]
         corner = min(max(peak / memory, left), right)
         # From where the slope enters the picture.
@@ -98,7 +100,7 @@ class _Roofline:
             f"{self.x(i):.1f},{self.y(min(rate, peak) / 1e12):.1f}"
             for i, rate in points
         )
-        label = f"{dtype}, {self._arch.device}: {peak / 1e12:g} TFLOP/s"
+        label = f"{dtypes}, {self._arch.device}: {peak / 1e12:g} TFLOP/s"
         return f'<polyline class="roof" points="{told}"/>' + _text(
             WIDTH - RIGHT, self.y(peak / 1e12) - 6, label, "end"
         )

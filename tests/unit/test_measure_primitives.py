@@ -154,6 +154,24 @@ def test_xla_is_the_product_in_the_dtype_that_was_asked_for(layout):
     np.testing.assert_allclose(product, a @ (b if layout == "nn" else b.T), atol=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("operand", "out", "dot"),
+    [
+        ("bfloat16", "bfloat16", "bfloat16"),
+        ("bfloat16", "float32", "float32"),
+        ("float16", "bfloat16", "float32"),
+        ("float32", "bfloat16", "float32"),
+    ],
+)
+def test_xla_rounds_within_the_product_where_it_can(operand, out, dot):
+    problem = dataclasses.replace(PROBLEM, operand_dtype=operand, out_dtype=out)
+    structs = [jax.ShapeDtypeStruct(s, operand) for s in problem.operand_shapes]
+    traced = jax.make_jaxpr(peers.xla(problem))(*structs)
+    (found,) = [e for e in traced.eqns if e.primitive.name == "dot_general"]
+    assert found.outvars[0].aval.dtype == dot
+    assert traced.out_avals[0].dtype == out
+
+
 def test_unknown_peers_are_refused():
     assert peers.check("xla") == "xla"
     with pytest.raises(UsageError) as error:

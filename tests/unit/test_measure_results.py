@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import jsonschema
 import pytest
+from commands import kgen
 
 from kgen.errors import UsageError
 from kgen.measure import compare, plot, results, tables
@@ -417,6 +418,15 @@ def test_points_lie_below_the_roof_and_bars_are_as_long_as_ratios():
     assert bars[1] == pytest.approx(2 * bars[0], abs=0.2)
 
 
+def test_dtypes_with_the_same_peak_share_a_roof():
+    half = record(1.0, operand_dtype="float16")
+    single = record(1.0, operand_dtype="float32")
+    text = plot.roofline_svg(document(*FULL.results, half, single))
+    assert ">bfloat16, float16, NVIDIA H200: 989 TFLOP/s<" in text
+    assert ">float32, NVIDIA H200: 494 TFLOP/s<" in text
+    assert text.count("<polyline") == 2
+
+
 def test_nothing_to_draw_is_drawn():
     for draw in (plot.roofline_svg, plot.ratios_svg):
         parsed(draw(document()))
@@ -434,3 +444,11 @@ def test_results_are_compared_without_importing_jax(tmp_path):
         "assert not {'jax', 'pydantic', 'black', 'platformdirs'} & sys.modules.keys()\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_the_schema_is_printed():
+    done = kgen("schema", "bench")
+    assert (done.exit_code, done.stdout) == (0, results.schema_text())
+    done = kgen("schema", "bench", "--op", "matmul")
+    assert done.exit_code == 2
+    assert "--op goes with the schema of a spec." in done.stderr
