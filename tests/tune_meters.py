@@ -86,4 +86,4 @@ class NeverRight(Rendered):
     """Finds every result wrong."""
 
     def measure(self, prepared, rounds):
-        raise WrongResultError("never right")
+        raise WrongResultError("never <b>right")

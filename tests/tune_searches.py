@@ -109,19 +109,25 @@ def workers_of(parent):
     return found
 
 
-def started(results, lines):
-    """A process that searches, once it has so many results; and its workers."""
-    code = (
-        "import tune_searches as t\n"
-        "t.search(t.subject_here(), lambda name: {'seconds': 0.3})\n"
-    )
+def half_hang(name):
+    """Large tiles, which come last, hang: only a signal ends their workers."""
+    return {"measure": "hang"} if name.startswith("128x") else {"seconds": 0.2}
+
+
+def hangs(log):
+    return log.exists() and "begin 128x" in log.read_text()
+
+
+def started(results):
+    """A process that searches, once a candidate hangs; and its workers."""
+    code = "import tune_searches as t\n" "t.search(t.subject_here(), t.half_hang)\n"
     path = os.pathsep.join([str(TESTS.parent), str(TESTS)])
     running = subprocess.Popen(
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONPATH": path},
         stderr=subprocess.PIPE,
     )
-    while not results.exists() or results.read_bytes().count(b"\n") < lines:
+    while not hangs(results.parent / "measured.log"):
         assert running.poll() is None, running.stderr.read()
         time.sleep(0.02)
     workers = workers_of(running.pid)

@@ -118,7 +118,7 @@ def test_noise_widens_the_band(here):
 def test_a_search_that_was_killed_goes_on(here):
     """kill -9: no worker is left, no result is lost, none is measured twice."""
     results = here / "r.jsonl"
-    running, workers = started(results, 3)
+    running, workers = started(results)
     running.send_signal(signal.SIGKILL)
     running.communicate()
     until = time.monotonic() + 10
