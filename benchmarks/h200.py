@@ -26,7 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from kgen.errors import KgenError  # noqa: E402
-from kgen.measure import bench, results, tables  # noqa: E402
+from kgen.measure import bench, files, results, tables  # noqa: E402
 from kgen.tables import plain_text  # noqa: E402
 from kgen.targets import Asked, find_targets  # noqa: E402
 
@@ -60,7 +60,7 @@ def kept(path, jobs):
     """Returns what an earlier run measured, and its machine."""
     if not path.exists():
         return [], None
-    document = results.load(path)
+    document = files.load(path)
     records = [
         record
         for record in document.results
@@ -112,7 +112,7 @@ def run(options):
     document = None
     for found in measured:
         document = dataclasses.replace(found, results=(*before, *found.results))
-        results.save(document, options.out)
+        files.save(document, options.out)
         done += 1
         print(
             f"{time.monotonic() - start:4.0f} s  {line(document.results[-1])}",

@@ -129,11 +129,11 @@ def command(
 
     Modules need neither black nor pydantic nor a project file.
     """
-    from kgen.measure import bench, peers, results
+    from kgen.measure import bench, files, peers
 
-    before = results.load(old) if old else None
+    before = files.load(old) if old else None
     if old and before and len(targets) == 1 and targets[0].endswith(".json"):
-        now = results.load(Path(targets[0]))
+        now = files.load(Path(targets[0]))
         ctx.exit(_compare(before, now, (str(old), targets[0])))
     again = before if before and not targets and not shapes else None
     _check_usage(ctx, targets, json_file)
@@ -230,13 +230,13 @@ def _measure(
 ) -> "Document":
     """Measures everything; what is done is written as soon as it is."""
     from kgen.errors import UsageError
-    from kgen.measure import bench, results
+    from kgen.measure import bench, files
 
     document = None
     with _stages(len(jobs), quiet=quiet) as stage:
         for document in bench.measure(jobs, options, stage=stage):
             if json_file is not None:
-                results.save(document, json_file)
+                files.save(document, json_file)
     if document is None:
         raise UsageError("there is nothing to measure: no target was found")
     return document
@@ -245,33 +245,18 @@ def _measure(
 def _tell(document: "Document", plot: Path | None, *, quiet: bool) -> int:
     """Prints and draws results; returns the exit code."""
     from kgen.measure import results, tables
+    from kgen.measure.plot import write_plots
     from kgen.streams import tell
 
     print_tables([tables.results_table(document)])
     for note in () if quiet else tables.notes(document):
         tell(note)
     if plot is not None:
-        _draw(document, plot)
+        write_plots(document, plot)
     codes = {results.MEASURED: ExitCode.OK, results.REFUSED: ExitCode.USAGE}
     return max(
         codes.get(record.status, ExitCode.NOT_VERIFIED) for record in document.results
     )
-
-
-def _draw(document: "Document", directory: Path) -> None:
-    from kgen.errors import FileError
-    from kgen.measure import plot
-
-    drawn = {
-        "roofline.svg": plot.roofline_svg(document),
-        "ratios.svg": plot.ratios_svg(document),
-    }
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for name, text in drawn.items():
-            directory.joinpath(name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise FileError(f"{directory} cannot be written: {error.strerror}") from None
 
 
 def _compare(before: "Document", now: "Document", names: tuple[str, str]) -> int:

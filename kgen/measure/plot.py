@@ -6,9 +6,11 @@ the reader's light or dark theme.
 
 import math
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from xml.sax.saxutils import escape
 
 from kgen.arch import ARCHS, Arch
+from kgen.errors import FileError
 from kgen.measure.results import Document, Record
 
 WIDTH = 760
@@ -22,6 +24,24 @@ _STYLE = """
     .even { stroke-dasharray: 4 3; }
     @media (prefers-color-scheme: dark) { svg { background: #0d1117; color: #e6edf3; } }
 """
+
+
+def write_plots(document: Document, directory: Path) -> None:
+    """Writes `roofline.svg` and `ratios.svg` to a directory, which is made.
+
+    Raises:
+      FileError: that cannot be done.
+    """
+    drawn = {
+        "roofline.svg": roofline_svg(document),
+        "ratios.svg": ratios_svg(document),
+    }
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, text in drawn.items():
+            directory.joinpath(name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise FileError(f"{directory} cannot be written: {error.strerror}") from None
 
 
 def roofline_svg(document: Document) -> str:

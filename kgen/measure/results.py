@@ -2,14 +2,9 @@
 
 import dataclasses
 import json
-import os
-import statistics
-from pathlib import Path
-from typing import Any
 
 from kgen.arch import ARCHS
-from kgen.errors import ExitCode, KgenError
-from kgen.measure.decode import DecodeError, decode, one_of
+from kgen.measure.decode import one_of
 from kgen.measure.problem import Problem
 from kgen.measure.timing import Samples
 from kgen.roofline import Waves, roofline
@@ -19,12 +14,6 @@ KIND = "kgen bench"
 FORMAT = 1
 MEASURED, WRONG, FAILED, REFUSED = "measured", "wrong", "failed", "refused"
 STATUSES = (MEASURED, WRONG, FAILED, REFUSED)
-
-
-class ResultFileError(KgenError):
-    """A file of results cannot be read, or is none."""
-
-    exit_code = ExitCode.IO
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -231,21 +220,6 @@ def timing_of(
     )
 
 
-def save(document: Document, path: Path) -> None:
-    """Writes a document; a file that was there is whole until the new one is.
-
-    Raises:
-      ResultFileError: it cannot be written.
-    """
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text(document.to_json(), encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise ResultFileError(f"{path} cannot be written: {error.strerror}") from None
-
-
 def schema_text() -> str:
     """Returns the JSON Schema of what `kgen bench --json` writes."""
     import pydantic
@@ -253,78 +227,3 @@ def schema_text() -> str:
     schema = pydantic.TypeAdapter(Document).json_schema(mode="serialization")
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return json.dumps({**head, **schema}, indent=2) + "\n"
-
-
-def load(path: Path) -> Document:
-    """Reads a file that `kgen bench --json` wrote.
-
-    Raises:
-      ResultFileError: it cannot be read, is none, is corrupt or of a newer kgen.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ResultFileError(f"{path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise _no_results(path, "it is not UTF-8 text") from None
-    try:
-        value = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise _no_results(path, f"it is not JSON: {error}") from None
-    return parse(value, str(path))
-
-
-def parse(value: Any, path: str) -> Document:
-    """Returns a document of what JSON has.
-
-    Raises:
-      ResultFileError: it is none; the text names the place.
-    """
-    if not isinstance(value, dict) or value.get("kind") != KIND:
-        found = value.get("kind") if isinstance(value, dict) else type(value).__name__
-        raise _no_results(path, f'its "kind" is not {KIND!r}, found {found!r}')
-    found = value.get("format")
-    if type(found) is int and found > FORMAT:
-        raise ResultFileError(
-            f"{path}: format {found} is of a newer kgen"
-            f" (kgen {value.get('kgen')!s})\n"
-            f"  allowed: format {FORMAT}\n"
-            "  hint: update kgen, or measure again"
-        )
-    try:
-        document = decode(Document, value)
-        for index, record in enumerate(document.results):
-            _check_figures(record, f"results[{index}]")
-    except DecodeError as error:
-        raise ResultFileError(
-            f"{path}: {error}\n"
-            "  hint: the file is corrupt or was edited; measure again"
-        ) from None
-    return document
-
-
-def _check_figures(record: Record, place: str) -> None:
-    timings = [("timing", record.timing)]
-    timings += [(f"peers[{i}].timing", p.timing) for i, p in enumerate(record.peers)]
-    for name, timing in timings:
-        if timing is None:
-            continue
-        if not timing.us or min(timing.us) <= 0:
-            raise DecodeError(f"{place}.{name}.us: expected positive times")
-        median = statistics.median(timing.us)
-        if abs(timing.median_us - median) > 1e-3 * median:
-            raise DecodeError(
-                f"{place}.{name}.median_us: {timing.median_us} is not the median of the"
-                f" rounds, which is {median:.4f}"
-            )
-
-
-def _refuse_constant(text: str) -> None:
-    raise ValueError(f"{text} is no number")
-
-
-def _no_results(path: Path | str, why: str) -> ResultFileError:
-    return ResultFileError(
-        f"{path} holds no results of kgen bench: {why}\n"
-        "  allowed: a file that `kgen bench --json FILE` wrote"
-    )

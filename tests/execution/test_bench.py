@@ -15,7 +15,7 @@ import pytest
 from commands import kgen
 from measure_stand_ins import SESSION, SWEPT, write_module
 
-from kgen.measure import bench, example, process, results, sweep
+from kgen.measure import bench, example, files, process, results, sweep
 from kgen.verify import process as verifying
 
 TESTS = Path(__file__).parents[1]
@@ -34,7 +34,7 @@ def _on_cpu(monkeypatch):
 
 
 def records(path):
-    return {record.name: record for record in results.load(path).results}
+    return {record.name: record for record in files.load(path).results}
 
 
 @pytest.mark.usefixtures("_on_cpu")
@@ -47,7 +47,7 @@ def test_a_right_kernel_is_timed_in_turns_with_its_peers(tmp_path, dtype, layout
         *("--peer", "torch", "--peer", "xla", "--plot", tmp_path / "drawn"),
     )
     assert done.exit_code == 0, done
-    document = results.load(out)
+    document = files.load(out)
     (record,) = document.results
     assert (document.rounds, document.machine.device) == (4, "cpu")
     assert document.machine.jax == jax.__version__
@@ -122,7 +122,7 @@ def test_a_kernel_that_changes_from_run_to_run_is_not_timed(tmp_path):
     path = write_module(tmp_path, body=body)
     out = tmp_path / "new.json"
     assert kgen("bench", path, "--shape", SHAPE, "--json", out).exit_code == 4
-    (record,) = results.load(out).results
+    (record,) = files.load(out).results
     assert record.status == "wrong"
     assert "on normal values: not the same bits in every run: " in record.detail
 
@@ -170,7 +170,7 @@ def test_a_level_of_verification_that_does_not_pass_ends_it(tmp_path):
         pytest.skip("there is a GPU")
     done = kgen("bench", path, "--shape", SHAPE, "--verify", "--json", out)
     assert done.exit_code == 4
-    (record,) = results.load(out).results
+    (record,) = files.load(out).results
     imported, gpu = record.verification
     assert (imported.status, gpu.level, gpu.status) == ("passed", "gpu", "not_run")
     assert record.status == "failed"
@@ -305,7 +305,7 @@ def test_modules_are_measured_without_black_pydantic_and_platformdirs(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert results.load(tmp_path / "new.json").results[0].status == "measured"
+    assert files.load(tmp_path / "new.json").results[0].status == "measured"
 
 
 def test_the_sweep_goes_on_after_what_hangs_and_what_dies(monkeypatch):
@@ -356,7 +356,7 @@ def test_the_best_of_the_sweep_are_timed_in_turns_with_the_kernel(
     assert done.exit_code == 0, done
     # The second kernel has the same product.
     assert asked == [SWEPT]
-    for record in results.load(out).results:
+    for record in files.load(out).results:
         (peer,) = record.peers
         assert peer.configuration == str(found[5])
         assert peer.ratio == 1.0

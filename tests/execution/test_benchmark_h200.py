@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from measure_stand_ins import SESSION, write_module
 
-from kgen.measure import bench, results, sweep
+from kgen.measure import bench, files, sweep
 from kgen.verify.request import LevelResult, Verdict
 
 TESTS = Path(__file__).parents[1]
@@ -58,7 +58,7 @@ def test_pairs_are_measured_and_kept(tmp_path, measure):
     assert code == 1
     assert "0 kept, 2 measured, 0 not for want of time" in out
     assert "wrong at 64,64,32: wrong: on small integers: " in out
-    document = results.load(Path("out.json"))
+    document = files.load(Path("out.json"))
     first, second = document.results
     assert [peer.name for peer in first.peers] == ["xla", "jax-example"]
     assert first.peers[0].ratio > 0
@@ -71,7 +71,7 @@ def test_pairs_are_measured_and_kept(tmp_path, measure):
     code, out = measure(pairs, "--resume")
     assert code == 0
     assert "1 kept, 1 measured, 0 not for want of time" in out
-    again = results.load(Path("out.json"))
+    again = files.load(Path("out.json"))
     assert again.results[0] == first
     assert [(r.name, r.status) for r in again.results] == [
         ("made_up", "measured"),
@@ -197,7 +197,7 @@ def test_the_tables_come_from_the_results(report, monkeypatch, capsys):
             record("bad", [64, 64, 64], us=None, xla=None),
         ],
     }
-    results.parse(value, "made up")
+    files.parse(value, "made up")
     report.HERE.joinpath("results", "h200.json").write_text(json.dumps(value))
     assert call(report, monkeypatch, "--check") == 1
     assert capsys.readouterr().out == (

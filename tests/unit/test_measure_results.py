@@ -11,10 +11,11 @@ import jsonschema
 import pytest
 from commands import kgen
 
-from kgen.errors import UsageError
-from kgen.measure import compare, plot, results, tables
+from kgen.errors import FileError, UsageError
+from kgen.measure import compare, files, plot, results, tables
+from kgen.measure.files import ResultFileError
 from kgen.measure.problem import Problem
-from kgen.measure.results import Document, Machine, Peer, Record, ResultFileError
+from kgen.measure.results import Document, Machine, Peer, Record
 from kgen.measure.timing import Samples
 from kgen.tables import plain_text
 from kgen.verify.request import LevelResult
@@ -92,19 +93,19 @@ def test_figures_of_a_product():
 
 def test_what_is_written_is_read(tmp_path):
     path = tmp_path / "new.json"
-    results.save(FULL, path)
-    assert results.load(path) == FULL
+    files.save(FULL, path)
+    assert files.load(path) == FULL
     assert [p.name for p in tmp_path.iterdir()] == ["new.json"]
     # In place of a file that was there.
-    results.save(document(), path)
-    assert results.load(path) == document()
+    files.save(document(), path)
+    assert files.load(path) == document()
 
 
 def test_what_cannot_be_written_is_told(tmp_path):
     with pytest.raises(
         ResultFileError, match=r"new.json cannot be written: No such file"
     ):
-        results.save(FULL, tmp_path / "missing" / "new.json")
+        files.save(FULL, tmp_path / "missing" / "new.json")
 
 
 def test_json_is_as_the_schema_says():
@@ -181,7 +182,7 @@ CORRUPT = "\n  hint: the file is corrupt or was edited; measure again"
 )
 def test_what_is_no_result_is_told_with_its_place(value, message):
     with pytest.raises(ResultFileError) as error:
-        results.parse(value, "F")
+        files.parse(value, "F")
     assert message in str(error.value)
 
 
@@ -200,7 +201,7 @@ def test_files_that_are_none(tmp_path, content, message):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(ResultFileError) as error:
-        results.load(path)
+        files.load(path)
     assert message in str(error.value)
     assert error.value.exit_code == 5
 
@@ -396,6 +397,12 @@ def test_drawings_are_well_formed_and_the_same_every_time():
             assert y + h < height
 
 
+def test_drawings_that_cannot_be_written(tmp_path):
+    tmp_path.joinpath("file").touch()
+    with pytest.raises(FileError, match="file/x cannot be written: Not a directory"):
+        plot.write_plots(FULL, tmp_path / "file" / "x")
+
+
 def test_points_lie_below_the_roof_and_bars_are_as_long_as_ratios():
     root = parsed(plot.roofline_svg(FULL))
     (circle,) = root.iter(f"{NAMESPACE}circle")
@@ -435,7 +442,7 @@ def test_nothing_to_draw_is_drawn():
 
 def test_results_are_compared_without_importing_jax(tmp_path):
     path = tmp_path / "old.json"
-    results.save(FULL, path)
+    files.save(FULL, path)
     script = (
         "import sys\nfrom kgen.cli import cli\n"
         f"code = cli.main(['bench', '--compare', {str(path)!r}, {str(path)!r}],"
