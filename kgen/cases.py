@@ -1,5 +1,6 @@
 """The sizes at which a module is verified, in tiles."""
 
+import functools
 import itertools
 import math
 
@@ -7,6 +8,7 @@ COUNTS = (1, 2, 3, 7)
 """Tiles along each dimension, all of them once."""
 
 
+@functools.cache
 def tile_counts(
     tile_m: int, tile_n: int, tile_k: int
 ) -> tuple[tuple[int, int, int], ...]:
