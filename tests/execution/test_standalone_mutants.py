@@ -4,6 +4,7 @@ Faults of asynchronous wgmma are left out: JAX's own interpreter, which is all t
 standalone test has on a CPU, does not see them.
 """
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -39,9 +40,20 @@ def base_of(name):
 
 
 @pytest.fixture(scope="module")
-def failures(tmp_path_factory):
-    """The texts of the failed tests of every kernel, all run at once."""
-    directory = tmp_path_factory.mktemp("mutants")
+def failures(tmp_path_factory, worker_id):
+    """The texts of the failed tests of every kernel, all run at once, and once only."""
+    base = tmp_path_factory.getbasetemp()
+    directory = (base if worker_id == "master" else base.parent) / "standalone_mutants"
+    directory.mkdir(exist_ok=True)
+    report = directory / "report.xml"
+    with (directory / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not report.exists():
+            run_all(directory, report)
+    return texts_of_failures(report)
+
+
+def run_all(directory, report):
     sources = {mutant.name: mutant.source for mutant in catalogue.mutants()}
     for name in BROKEN:
         kernel, tables, _ = RENDERED[base_of(name)]
@@ -51,7 +63,6 @@ def failures(tmp_path_factory):
         (directory / f"{name}.py").write_text(sources[name], "utf-8")
         test = directory / f"test_{name}.py"
         test.write_text(rendered.test_source, "utf-8")
-    report = directory / "report.xml"
     options = [
         "-q",
         "-n2",
@@ -69,7 +80,6 @@ def failures(tmp_path_factory):
         capture_output=True,
         check=False,
     )
-    return texts_of_failures(report)
 
 
 def texts_of_failures(report: Path) -> dict[str, list[str]]:

@@ -86,7 +86,7 @@ SMALL = st.sampled_from([4, 8, 12, 16, 24, 32, 40, 44, 64, 96, 128, 192])
 
 
 @settings(
-    max_examples=15,
+    max_examples=8,
     deadline=None,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
