@@ -32,6 +32,17 @@ FIELDS: dict[str, dict[str, Field]] = {
         "schedule": Field(
             "schedule", "`pipelined`, `warp_specialized` or `pallas_call`."
         ),
+        "persistent": Field("", "Whether a CTA works through several output tiles."),
+        "raster_order": Field(
+            "tiles", "Dimension across a band of tiles; null for rows of tiles."
+        ),
+        "raster_width": Field("", "Tiles across a band; null for rows of tiles."),
+        "cluster_m": Field("cluster", "CTAs of a cluster along m, and along n."),
+        "cluster_n": Field("", "The same along n."),
+        "split_k": Field("parts of K", "CTAs that share a tile, each a part of K."),
+        "swap_operands": Field(
+            "swapped", "Whether rows of the output are columns of wgmma."
+        ),
         "entry_point": Field("entry point", "`kernel` or `pallas_call`."),
         "spec_file": Field("spec", "File name of the spec."),
         "spec_digest": Field("digest", "Digest of what the spec says."),
@@ -105,14 +116,16 @@ FIELDS: dict[str, dict[str, Field]] = {
         "m": Field("m x n x k", "Rows of the output."),
         "n": Field("", "Columns of the output."),
         "k": Field("", "Reduction length."),
-        "grid": Field("grid", "CTAs along m and n."),
-        "ctas": Field("CTAs", "CTAs of the grid."),
+        "grid": Field("grid", "Output tiles along m and n."),
+        "ctas": Field(
+            "CTAs", "Tiles times parts of K; as many CTAs, if not persistent."
+        ),
         "cta_slots": Field("CTAs at once", "CTAs that the whole GPU runs at once."),
         "waves": Field("waves", "CTAs over CTAs at once."),
         "tail_efficiency_ratio": Field(
             "tail efficiency", "CTAs over the slots of all waves begun."
         ),
-        "steps": Field("steps", "Pipeline steps of one CTA."),
+        "steps": Field("steps", "Pipeline steps of one tile."),
         "concurrent_steps": Field(
             "stages in use", "Slots of the ring, clamped to the steps."
         ),

@@ -70,6 +70,13 @@ def _kernel(plan: MatmulPlan) -> Group:
         "layout": plan.layout,
         "arch": plan.arch,
         "schedule": plan.schedule,
+        "persistent": plan.persistent,
+        "raster_order": plan.raster and plan.raster.order,
+        "raster_width": plan.raster and plan.raster.width,
+        "cluster_m": plan.cluster_m,
+        "cluster_n": plan.cluster_n,
+        "split_k": plan.split_k,
+        "swap_operands": plan.swap_operands,
         "entry_point": "pallas_call" if plan.schedule == "pallas_call" else "kernel",
         "spec_file": plan.spec_path,
         "spec_digest": plan.spec_digest,
@@ -174,7 +181,7 @@ def _occupancy(plan: MatmulPlan, arch: Arch) -> Occupancy:
 def _waves(plan: MatmulPlan, arch: Arch, resident: Occupancy, shape: Shape) -> Waves:
     rows, columns = plan.grid(shape[0], shape[1])
     return Waves(
-        ctas=rows * columns,
+        ctas=rows * columns * plan.split_k,
         slots=arch.num_sms * resident.ctas_per_sm,
         num_sms=arch.num_sms,
     )
@@ -182,7 +189,7 @@ def _waves(plan: MatmulPlan, arch: Arch, resident: Occupancy, shape: Shape) -> W
 
 def _shape(plan: MatmulPlan, shape: Shape, waves: Waves, work: Work) -> Group:
     m, n, k = shape
-    steps = k // plan.tile_k
+    steps = k // plan.units[2]
     return {
         "m": m,
         "n": n,

@@ -37,12 +37,11 @@ def check_shape(plan: MatmulPlan, shape: Shape) -> None:
     Raises:
       UsageError: it cannot; the message tells every size that is wrong.
     """
-    tops = (
+    top_m = _MAX_EXTENT
+    if plan.raster is None:
         # CUDA launches the tiles along m as the second dimension of its grid.
-        min(_MAX_EXTENT, ARCHS[plan.arch].max_grid_yz * plan.tile_m),
-        _MAX_EXTENT,
-        _MAX_EXTENT,
-    )
+        top_m = min(_MAX_EXTENT, ARCHS[plan.arch].max_grid_yz * plan.tile_m)
+    tops = (top_m, _MAX_EXTENT, _MAX_EXTENT)
     wrong = []
     for name, size, tile, top in zip("mnk", shape, _tile(plan), tops, strict=True):
         if size <= 0 or size % tile:
@@ -64,4 +63,4 @@ def check_shape(plan: MatmulPlan, shape: Shape) -> None:
 
 
 def _tile(plan: MatmulPlan) -> Shape:
-    return plan.tile_m, plan.tile_n, plan.tile_k
+    return plan.units

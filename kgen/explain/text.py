@@ -51,6 +51,13 @@ def _short(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
+def _tiles(group: Group) -> str:
+    whose = "several of a CTA" if group["persistent"] else "one of a CTA"
+    if group["raster_order"] is None:
+        return whose
+    return f"{whose}, bands of {group['raster_width']} along {group['raster_order']}"
+
+
 # What each table shows: the key that gives the label, and how the value is written.
 _KERNEL = {
     "op": _plain("op"),
@@ -62,6 +69,10 @@ _KERNEL = {
     }[g["layout"]],
     "arch": _plain("arch"),
     "schedule": _plain("schedule"),
+    "raster_order": _tiles,
+    "cluster_m": _product("cluster_m", "cluster_n"),
+    "split_k": _plain("split_k"),
+    "swap_operands": lambda g: "yes" if g["swap_operands"] else "no",
     "entry_point": lambda g: {
         "kernel": "plgpu.kernel",
         "pallas_call": "pl.pallas_call",

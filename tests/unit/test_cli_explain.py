@@ -116,6 +116,24 @@ def test_the_default_shape_is_the_largest_tested_one(spec):
     assert shape["uncached_bytes"] == 528 * 256 * 640 * 2 + 16_896 * 512 * 2
 
 
+def test_schedules_that_share_tiles(tmp_path):
+    path = tmp_path / "shared.toml"
+    path.write_text(
+        '[kernel]\nname = "shared"\nop = "matmul"\n[tile]\nm = 64\nn = 64\n'
+        "[schedule]\nwarp_specialized = true\nnum_compute_wgs = 1\nsplit_k = 2\n"
+        '[cluster]\nn = 2\n[raster]\norder = "n"\nwidth = 4\n'
+    )
+    told = figures(path, "--shape", "128,256,512")
+    kernel, shape = told["kernel"], told["shape"]
+    assert (kernel["cluster_m"], kernel["cluster_n"], kernel["split_k"]) == (1, 2, 2)
+    assert (kernel["raster_order"], kernel["raster_width"]) == ("n", 4)
+    assert (kernel["persistent"], kernel["swap_operands"]) == (False, False)
+    assert (shape["grid"], shape["ctas"], shape["steps"]) == ([2, 4], 16, 4)
+    refused = kgen("explain", path, "--shape", "64,64,64")
+    assert refused.exit_code == 2
+    assert "m a multiple of 64 up to 4294967296, n of 128 and k of 128" in refused.stderr
+
+
 def test_stages_are_clamped_to_the_steps(spec):
     shape = figures(spec, "--shape", "128,128,128")["shape"]
     assert (shape["steps"], shape["concurrent_steps"]) == (2, 2)
