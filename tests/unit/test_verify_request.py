@@ -17,6 +17,7 @@ def test_a_request_makes_the_round_trip():
         cases=(
             RequestCase(m=1, n=2, k=3, smem_bytes=4, simulate=False),
             RequestCase(m=5, n=6, k=7),
+            RequestCase(m=8, n=9, k=10, num_sms=11),
         ),
     )
     assert Request.from_json(asked.to_json()) == asked
