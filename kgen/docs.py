@@ -10,10 +10,14 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kgen.errors import ExitCode
+
+if TYPE_CHECKING:
+    from kgen.spec_reference import TableOfKeys
 
 DOCS_DIR = Path(__file__).resolve().parent.parent / "docs"
 
@@ -53,6 +57,7 @@ def rules_page() -> str:
 
 def spec_page() -> str:
     """Returns the page of the spec's tables and keys, from the model."""
+    from kgen.spec.dispatch import DispatchSpec
     from kgen.spec.model import FORMAT
     from kgen.spec_reference import format_about, matrix_about, tables, tune_about
 
@@ -69,17 +74,7 @@ def spec_page() -> str:
         *_fenced(f"format = {FORMAT}", "toml"),
     ]
     for table in tables():
-        rows = (
-            (
-                f"`{key.name}`",
-                key.values,
-                "*required*" if key.required else _code(key.default),
-                key.about,
-            )
-            for key in table.keys
-        )
-        lines += ["", f"## [{table.name}]", "", _prose(table.about), ""]
-        lines += _markdown_table(("key", "value", "default", "meaning"), rows)
+        lines += ["", f"## [{table.name}]", "", *_keys(table)]
     lines += ["", "## [matrix]", "", _prose(matrix_about()), ""]
     lines += _fenced(
         '[kernel]\nname = "bf16_128x{tile.n}"\nop = "matmul"\n\n'
@@ -90,7 +85,29 @@ def spec_page() -> str:
     lines += _fenced(
         "[tune]\ntile.n = [128, 256]\npipeline.max_concurrent_steps = [3, 4]", "toml"
     )
+    lines += ["", "## Dispatch modules", ""]
+    lines += [
+        'A spec with `op = "dispatch"` has other tables: see '
+        "[Pick a kernel by the size](how-to/dispatch.md)."
+    ]
+    for table in tables(DispatchSpec):
+        lines += ["", f"### [{table.name}]", "", *_keys(table)]
     return _page(lines)
+
+
+def _keys(table: "TableOfKeys") -> list[str]:
+    """Returns what a table of a spec is, and its keys."""
+    rows = (
+        (
+            f"`{key.name}`",
+            key.values,
+            "*required*" if key.required else _code(key.default),
+            key.about,
+        )
+        for key in table.keys
+    )
+    heads = ("key", "value", "default", "meaning")
+    return [_prose(table.about), "", *_markdown_table(heads, rows)]
 
 
 def simulation_page() -> str:

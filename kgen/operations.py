@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 GROUP = "kgen.operations"
 # Where kgen's own are, written as an entry point is.
-OWN = {"matmul": "kgen.matmul:OPERATION"}
+OWN = {"matmul": "kgen.matmul:OPERATION", "dispatch": "kgen.dispatch:OPERATION"}
 # What a prefix of templates may stand for beside operations.
 RESERVED = frozenset({"kgen", "partials"})
 
@@ -75,6 +75,8 @@ class Operation:
       reduction: Returns the number of products per element of the result, for the
         tolerance, from the operands' shapes; 1 for what works element by element.
       constants: Returns the constants of the module that templates may not change.
+      needs: Returns the plans of the modules that the module imports from beside it, by
+        `import NAME`.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Operation:
     reference: "Callable[..., Array] | None" = None
     reduction: Callable[[tuple[tuple[int, ...], ...]], int] = lambda _: 1
     constants: Callable[[Any], dict[str, object]] = lambda _: {}
+    needs: "Callable[[Any], tuple[Plan, ...]]" = lambda _: ()
 
 
 def names() -> tuple[str, ...]:

@@ -10,6 +10,7 @@ parallelism, outcomes come in the order of the specs.
 import contextlib
 import dataclasses
 import functools
+import json
 import textwrap
 from collections.abc import Generator, Sequence
 from pathlib import Path
@@ -151,13 +152,36 @@ def render_all(
     yield from zip(plans, _render_all(plans, options, track), strict=True)
 
 
-def request_of(plan: "Plan", module: "Module") -> "Request":
-    """Returns what the verifier is asked about a module."""
+def request_of(
+    plan: "Plan",
+    module: "Module",
+    *,
+    templates: tuple[Path, ...] = (),
+    placement: Placement = PLAIN,
+) -> "Request":
+    """Returns what the verifier is asked about a module.
+
+    Args:
+      plan: The module's plan.
+      module: Its text, as it is placed.
+      templates: Directories whose templates come before the shipped ones, for the
+        modules that it imports from beside it.
+      placement: Where it imports them from.
+    """
     from kgen import operations
+    from kgen.emit.render import render_unformatted
 
     operation = operations.get(plan.op)
     request: Request = operations.call(operation, "request", plan, module.source)
-    return request
+    needed: tuple[Plan, ...] = operations.call(operation, "needs", plan)
+    if not needed:
+        return request
+    texts = {
+        each.name: render_unformatted(each, templates=templates) for each in needed
+    }
+    return dataclasses.replace(
+        request, beside=json.dumps(texts), package=placement.package_of_modules
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -289,7 +313,12 @@ def _verify(job: _Job, options: Options) -> _Job:
 
     try:
         verdict = verify(
-            request_of(job.plan, job.module),
+            request_of(
+                job.plan,
+                job.module,
+                templates=options.templates,
+                placement=options.placement,
+            ),
             timeout=options.timeout,
             cache=options.cache,
         )

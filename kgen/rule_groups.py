@@ -14,6 +14,7 @@ GROUPS = {
     "KG6": "Schedules, entry points and bodies",
     "KG7": "Blackwell: tcgen05 and tensor memory",
     "KG8": "Standalone tests",
+    "KG9": "Dispatch modules",
 }
 
 

@@ -75,7 +75,12 @@ def checked_on_about() -> str:
 
 def all_rules() -> dict[str, Rule]:
     """Returns every rule by its code, in the order of the codes."""
-    for module in ("kgen.spec.codes", "kgen.plan.legality", "kgen.verify.static.rules"):
+    for module in (
+        "kgen.spec.codes",
+        "kgen.plan.legality",
+        "kgen.plan.dispatch_rules",
+        "kgen.verify.static.rules",
+    ):
         importlib.import_module(module)  # For its registrations.
     return dict(sorted(_rules.items()))
 

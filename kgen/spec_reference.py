@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from kgen.spec.keys import is_table
+from kgen.spec.model import AnySpec, Spec
 from kgen.spec.schema import Node, json_schema, spec_node
 from kgen.spec.wording import describe, write_value
 
@@ -42,14 +43,18 @@ class TableOfKeys:
     keys: tuple[Key, ...]
 
 
-def tables() -> tuple[TableOfKeys, ...]:
-    """Returns every table of a spec, a table before those within it."""
-    return tuple(
-        table
-        for name, node in spec_node()["properties"].items()
-        if is_table(node)
-        for table in _tables(name, node)
-    )
+def tables(model: type[AnySpec] = Spec) -> tuple[TableOfKeys, ...]:
+    """Returns every table of a spec, a table before those within it.
+
+    An array of tables is among them by a name such as `[bucket]`.
+    """
+    found: list[TableOfKeys] = []
+    for name, node in spec_node(model)["properties"].items():
+        if is_table(node):
+            found += _tables(name, node)
+        elif is_table(node.get("items", {})):
+            found += _tables(f"[{name}]", node["items"])
+    return tuple(found)
 
 
 def format_about() -> str:

@@ -9,12 +9,13 @@ kernels/mine.py:attention     any function that runs Mosaic GPU kernels
 
 import dataclasses
 import functools
+import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgen import cases, module_text
+from kgen import beside, cases, module_text
 from kgen.errors import FileError, KgenError, UsageError
 from kgen.shapes import parse_operands, parse_sizes
 from kgen.verify.request import (
@@ -128,7 +129,7 @@ def _of_specs(specs: Sequence[Path], asked: Asked, track: Track) -> Iterator[Tar
             yield Target(label=label, error=module, path=path)
             continue
         path = _rendered(module, asked.out) or path
-        request = pipeline.request_of(plan, module)
+        request = pipeline.request_of(plan, module, templates=asked.templates)
         if asked.shapes:
             sized = tuple(_case_of_plan(plan, text) for text in asked.shapes)
             request = dataclasses.replace(request, cases=sized)
@@ -147,8 +148,17 @@ def _rendered(module: "Module", out: Path | None) -> str | None:
 
 
 def _case_of_plan(plan: "Plan", text: str) -> RequestCase | OperandCase:
+    from kgen.plan.dispatch import DispatchPlan
     from kgen.plan.model import MatmulPlan
 
+    if isinstance(plan, DispatchPlan):
+        m, n, k = _sizes(text, (1, 1, 1), plan.name)
+        if plan.choose((m, n, k)) is None:
+            raise UsageError(
+                f"--shape {text!r}: no kernel of {plan.name} can do it\n"
+                f"  allowed: multiples of {plan.allowed}"
+            )
+        return RequestCase(m=m, n=n, k=k)
     if not isinstance(plan, MatmulPlan):
         return OperandCase(operands=parse_operands(text))
     m, n, k = _sizes(text, plan.units, plan.name)
@@ -171,7 +181,9 @@ def _of_module(path: Path, asked: Asked) -> Target:
             f"  allowed: {path}:FUNCTION with --shape\n"
             f"  hint: functions and names of the file: {names}"
         ) from None
-    multiples = described.multiples
+    # Each of the modules beside it has multiples of its own.
+    found = beside.find(text, path.parent)
+    multiples = (1, 1, 1) if found.texts else described.multiples
     asked_sizes = [_sizes(shape, multiples, str(path)) for shape in asked.shapes]
     request = Request(
         name=_module_name(path),
@@ -185,6 +197,8 @@ def _of_module(path: Path, asked: Asked) -> Target:
         cases=tuple(RequestCase(m=m, n=n, k=k) for m, n, k in asked_sizes)
         or _own_cases(described),
         allow=_allowed(text),
+        beside=json.dumps(found.texts),
+        package=found.package,
     )
     return Target(label=str(path), request=request, path=str(path))
 

@@ -10,6 +10,7 @@ from kgen.cli._options import PATH
 from kgen.cli._output import format_option, print_json, print_tables
 
 if TYPE_CHECKING:
+    from kgen.plan.dispatch import DispatchPlan
     from kgen.spec.source import SourcedSpec
     from kgen.tables import Table
 
@@ -35,7 +36,8 @@ def _parse_shape(
     metavar="M,N,K",
     callback=_parse_shape,
     help="Sizes to explain; by default the largest of the spec's [test] shapes, else "
-    "4096,4096,4096 rounded up to the tile.",
+    "4096,4096,4096 rounded up to the tile. Of a dispatch module it tells the kernel "
+    "that is picked.",
 )
 @click.option(
     "--variant",
@@ -55,6 +57,7 @@ def command(
     """
     from kgen.explain import default_shape, explain
     from kgen.plan import make_plan
+    from kgen.plan.dispatch import DispatchPlan
     from kgen.plan.fields import figures
     from kgen.plan.model import MatmulPlan
     from kgen.resources import here_or_shipped
@@ -67,6 +70,9 @@ def command(
     explained = []
     for sourced in _chosen(load_file(place), variant):
         plan = make_plan(sourced)
+        if isinstance(plan, DispatchPlan) and shape is not None:
+            explained.append({"plan": {**figures(plan), **_choice(plan, shape)}})
+            continue
         if not (isinstance(plan, MatmulPlan) and isinstance(sourced.spec, Spec)):
             explained.append({"plan": figures(plan)})
             continue
@@ -76,6 +82,24 @@ def command(
         print_json({"variants": explained})
     else:
         print_tables([table for each in explained for table in _tables(each)])
+
+
+def _choice(plan: "DispatchPlan", shape: tuple[int, int, int]) -> dict[str, object]:
+    """Returns which kernel a dispatch module picks for a size, and for which bucket."""
+    from kgen.errors import UsageError
+
+    bucket = plan.choose(shape)
+    if bucket is None:
+        raise UsageError(
+            f"no kernel of {plan.name} can do --shape {','.join(map(str, shape))}\n"
+            f"  allowed: multiples of {plan.allowed}"
+        )
+    return {
+        "choice.shape": shape,
+        "choice.kernel": bucket.kernel,
+        "choice.bucket": bucket.shape,
+        "choice.exact": bucket.shape == shape,
+    }
 
 
 def _tables(explained: dict[str, Any]) -> "tuple[Table, ...]":

@@ -9,14 +9,20 @@ anew: its digest covers all of the file.
 import dataclasses
 import keyword
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kgen.beside import RELATIVE
 from kgen.emit.provenance import MARK, name_vendor, stamp
 from kgen.errors import TemplateError
 
 if TYPE_CHECKING:
     from kgen.emit.render import Module
 
+# The imports of a module: lines without anything else between them.
+_IMPORTS = re.compile(
+    r"^(?:import|from) .*\n(?:\n|(?:import|from) .*\n)*", re.MULTILINE
+)
 # PEP 263: such a comment would have Python read the file in another encoding.
 _CODING = re.compile(r"coding[:=][ \t]*[-\w.]+")
 
@@ -37,11 +43,28 @@ class Placement:
     header: str = ""
     vendored: bool = False
 
-    def module(self, text: str, name: str) -> str:
-        """Returns the text of the module `name` as it is wanted."""
+    @property
+    def package_of_modules(self) -> str:
+        """The package that modules import each other from; empty for none."""
+        return RELATIVE if self.relative_imports else self.package
+
+    def module(self, text: str, name: str, imports: Sequence[str] = ()) -> str:
+        """Returns the text of the module `name` as it is wanted.
+
+        Args:
+          text: As it is rendered.
+          name: Its name.
+          imports: Names of the modules that it imports from beside it.
+
+        Raises:
+          TemplateError: one of them is not imported in the way that is known.
+        """
         example = re.compile(rf"^(    from ){re.escape(name)}( import )", re.MULTILINE)
         if self.package:
             text = example.sub(rf"\g<1>{self.package}.{name}\g<2>", text, count=1)
+        if imports and self.package_of_modules:
+            package = "." if self.relative_imports else self.package
+            text = _moved_imports(text, name, imports, package)
         return self._finished(text)
 
     def test(self, text: str, name: str) -> str:
@@ -77,6 +100,21 @@ class Placement:
         return f"{comments}\n{text}" if comments else text
 
 
+def _moved_imports(text: str, name: str, imports: Sequence[str], package: str) -> str:
+    """Returns a text that imports modules from a package, after all other imports."""
+    block = _IMPORTS.search(text)
+    lines = block[0].splitlines() if block else []
+    moved = [f"import {each}" for each in imports]
+    if block is None or any(lines.count(line) != 1 for line in moved):
+        raise TemplateError(
+            f"the module {name} does not import what is beside it, each on a line"
+            f" `import NAME` among its imports: {', '.join(imports)}"
+        )
+    kept = "\n".join(line for line in lines if line not in moved).strip("\n")
+    own = f"from {package} import {', '.join(imports)}"
+    return f"{text[: block.start()]}{kept}\n\n{own}\n\n{text[block.end() :]}"
+
+
 PLAIN = Placement()
 
 
@@ -90,7 +128,7 @@ def place(module: "Module", placement: Placement) -> "Module":
         return module
     from kgen.emit.format import format_source
 
-    source = placement.module(module.source, module.name)
+    source = placement.module(module.source, module.name, module.imports)
     test_source = placement.test(module.test_source, module.name)
     return dataclasses.replace(
         module,

@@ -25,6 +25,7 @@ class Module:
       test_source: Text of its standalone test.
       template_digest: Digest of the templates that the module was made from.
       test_template_digest: Digest of those of the test.
+      imports: Names of the modules that it imports from beside it.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Module:
     test_source: str
     template_digest: str
     test_template_digest: str
+    imports: tuple[str, ...] = ()
 
 
 @functools.cache
@@ -88,6 +90,9 @@ def render(
         test_source=finish(test_name, test_text, values=test_values),
         template_digest=digest,
         test_template_digest=test_digest,
+        imports=tuple(
+            needed.name for needed in operations.call(operation, "needs", plan)
+        ),
     )
 
 

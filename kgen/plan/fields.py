@@ -7,8 +7,9 @@ from kgen.plan.base import Plan
 
 # Where a plan is from, and not what it is.
 ORIGIN = ("spec_path", "spec_digest", "test_digest")
-# At which sizes it is verified follows from the rest.
-FOLLOWS = "cases"
+# At which sizes it is verified follows from the rest; the kernels that a dispatch module
+# needs have plans of their own.
+FOLLOWS = ("cases", "needed")
 
 
 def figures(plan: Plan) -> dict[str, object]:
@@ -18,7 +19,7 @@ def figures(plan: Plan) -> dict[str, object]:
     have a name stand under it, such as `smem.buffers.a_smem.bytes`.
     """
     found = {"op": plan.op, **dict(_parts("", plan))}
-    left_out = (*ORIGIN, FOLLOWS)
+    left_out = (*ORIGIN, *FOLLOWS)
     return {k: v for k, v in found.items() if k.partition(".")[0] not in left_out}
 
 

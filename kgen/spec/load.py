@@ -182,7 +182,7 @@ def _model_of(
       SpecError: the operation is that of a plug-in which is broken.
     """
     op = get(document, OP)
-    if op in operations.OWN or not isinstance(op, str):
+    if op is None:
         return Spec, spec_node()
     names = operations.names()
     if op not in names:

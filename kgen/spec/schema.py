@@ -17,11 +17,14 @@ Node = dict[str, Any]
 FILE_NAME = "kgen.schema.json"
 """Name of the file in `specs/` that ships the schema."""
 
+DISPATCH_FILE_NAME = "kgen.dispatch.schema.json"
+"""Name of the same for dispatch modules."""
+
 FIXED_KEYS = ("name", "op")
 """Keys of `[kernel]` that `[matrix]` cannot set: the first is its pattern, the second
 decides which keys there are."""
 
-COMPUTED = ("format", "kernel", "dtypes", "test", "verify")
+COMPUTED = ("format", "kernel", "dtypes", "bucket", "test", "verify")
 """Tables that say what is computed, and how it is proven: `[tune]` cannot set them."""
 
 _MATRIX = (

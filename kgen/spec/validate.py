@@ -151,6 +151,14 @@ def _missing(path: KeyPath, root: Node) -> Finding:
             hint=f"begin the file with [{write_key(path)}] and, below it, "
             + " and ".join(_example(key, child) for key, child in _required(node)),
         )
+    if types(node) == ["an array of tables"]:
+        return Finding(
+            path=path,
+            code="KG006",
+            message=f"[[{write_key(path)}]] is missing",
+            hint=f"add [[{write_key(path)}]] and, below it, "
+            + " and ".join(_example(k, child) for k, child in _required(node["items"])),
+        )
     return Finding(
         path=path,
         code="KG006",
@@ -164,6 +172,8 @@ def _required(node: Node) -> list[tuple[str, Node]]:
 
 
 def _example(key: str, node: Node) -> str:
+    if node.get("type") == "array":
+        return f"{key} = [...]"
     return f"{key} = {show(node.get('const', '...'))}"
 
 
@@ -171,6 +181,8 @@ def _other_type(path: KeyPath, node: Node, value: Any) -> str | None:
     """Returns a hint if the value was meant well but written as another type."""
     if kind(value) == "an array of tables" and is_table(node):
         return f"write [{write_key(path)}] with single brackets, and once"
+    if kind(value) == "a table" and types(node) == ["an array of tables"]:
+        return f"write [[{write_key(path)}]] with double brackets"
     meant = _reread(value)
     if meant is not None and accepts(node, meant):
         return f"write {show(meant)}"

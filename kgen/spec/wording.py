@@ -100,6 +100,8 @@ def types(node: dict[str, Any]) -> list[str]:
         return list(dict.fromkeys(t for option in node["anyOf"] for t in types(option)))
     if node["type"] == "number":
         return ["an integer", "a float"]
+    if node.get("items", {}).get("type") == "object":
+        return ["an array of tables"]
     return [_TYPES[node["type"]]]
 
 
@@ -126,6 +128,8 @@ def _alternatives(node: dict[str, Any]) -> list[str]:
             text = f"a string such as {show(node['examples'][0])}"
         case "string":
             text = f"a string of at most {node['maxLength']} characters"
+        case "object":
+            text = f"a table with {' and '.join(node['required'])}"
         case "array":
             text = f"an array{_length(node)}, each {describe(node['items'])}"
         case other:

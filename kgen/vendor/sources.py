@@ -46,7 +46,8 @@ def load(dest: Path, places: Sequence[Path], *, copied: bool) -> Sources:
 
     Args:
       dest: The directory of vendored kernels.
-      places: Spec files and directories of them.
+      places: Spec files and directories of them. The specs of what their modules import
+        from beside them come along.
       copied: Whether copies of the specs belong into `specs` of `dest`.
 
     Raises:
@@ -57,6 +58,9 @@ def load(dest: Path, places: Sequence[Path], *, copied: bool) -> Sources:
     from kgen.pipeline import plan_all
 
     plans = plan_all(places)
+    if needed := _needed(plans, find_specs(places)):
+        places = (*places, *needed)
+        plans = plan_all(places)
     copies: tuple[Output, ...] = ()
     if copied:
         copies = _copies(dest, find_specs(places))
@@ -70,6 +74,19 @@ def load(dest: Path, places: Sequence[Path], *, copied: bool) -> Sources:
         within=tuple(map(_place_within, places)),
         outside=copied or not all(_lies_in_specs(place) for place in places),
     )
+
+
+def _needed(plans: "Sequence[Plan]", files: Sequence[Path]) -> tuple[Path, ...]:
+    """Returns the specs of what modules import from beside them."""
+    from kgen import operations
+
+    found: dict[Path, None] = {}
+    file_of = {place_of(file): file for file in files}
+    for plan in plans:
+        for needed in operations.call(operations.get(plan.op), "needs", plan):
+            name = PurePosixPath(needed.spec_path).name
+            found[file_of[plan.spec_path].with_name(name)] = None
+    return tuple(found)
 
 
 def _copies(dest: Path, files: Sequence[Path]) -> tuple[Output, ...]:

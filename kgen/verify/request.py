@@ -98,6 +98,9 @@ class Request:
         none. A `matmul` needs none.
       parameters: What a plug-in's reference takes beside the operands: a JSON object.
       allow: Codes of the legality rules that may be broken.
+      beside: Texts of the modules that it imports from beside it, by their names: a JSON
+        object.
+      package: The package that it imports them from; empty if from none.
     """
 
     name: str
@@ -113,6 +116,8 @@ class Request:
     reference: str = ""
     parameters: str = "{}"
     allow: tuple[str, ...] = ()
+    beside: str = "{}"
+    package: str = ""
 
     def __post_init__(self) -> None:
         _one_of("op", self.op, tuple(_CASES))

@@ -28,7 +28,7 @@ from typing import Any, BinaryIO
 
 from kgen.arch import ARCHS
 from kgen.processes import die_with_parent
-from kgen.verify import upstream
+from kgen.verify import layout, upstream
 from kgen.verify.explain import (
     LevelError,
     NotModelledError,
@@ -67,8 +67,8 @@ class Worker:
         self.request = Request.from_json(job["request"])
         self.levels: list[str] = job["levels"]
         self.timeout: float = job["timeout"]
-        own = Path(job["directory"]) / f"{self.request.name}.py"
-        self.path = Path(self.request.path) if self.request.path else own
+        self.directory = Path(job["directory"])
+        self.path = layout.own_path(self.request, self.directory)
         self.events = events
         self.function: Callable[..., Any] | None = None
 
@@ -124,8 +124,8 @@ class Worker:
             # What lies beside it is found, as when Python runs the file.
             sys.path.insert(0, str(self.path.parent))
         else:
-            self.path.write_text(self.request.source, encoding="utf-8")
-        module = load(name, self.path)
+            layout.write(self.request, self.directory)
+        module = load(layout.full_name(self.request), self.path)
         # What is imported by now lives as long as the process.
         gc.freeze()
         if "jax" in sys.modules:
