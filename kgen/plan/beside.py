@@ -54,7 +54,7 @@ class Beside:
         try:
             made = make_plan(found)
         except SpecError as error:
-            codes = ", ".join(dict.fromkeys(p.code for p in error.problems))
+            codes = ", ".join(sorted({problem.code for problem in error.problems}))
             return problem(
                 f"{shown} is not legal itself: {codes}",
                 hint=f"kgen explain {found.path}",
