@@ -1,31 +1,15 @@
 """A module and its test, alone in a directory, need jax, numpy and pytest only."""
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from alone import NO_KGEN, run_tests
 from made import plan
 
 from kgen.emit.render import render
 
 GENERATED = Path(__file__).parents[2] / "generated"
-# Whoever imports kgen there fails.
-NO_KGEN = 'raise ImportError("kgen is not here")\n'
-
-
-def run_tests(directory, *options):
-    environment = {key: v for key, v in os.environ.items() if key != "PYTHONPATH"}
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, "."],
-        cwd=directory,
-        env={**environment, "PYTHONPATH": ".", "JAX_PLATFORMS": "cpu"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 @pytest.fixture
