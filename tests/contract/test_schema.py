@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from kgen.spec.dispatch import DispatchSpec
 from kgen.spec.model import Spec, Table
 from kgen.spec.schema import (
     COMPUTED,
+    DISPATCH_FILE_NAME,
     FILE_NAME,
     FIXED_KEYS,
     json_schema,
@@ -55,6 +57,21 @@ def nodes(value):
 
 def test_shipped_schema_is_up_to_date():
     assert (SPECS / FILE_NAME).read_text("utf-8") == schema_text()
+
+
+def test_shipped_schema_of_dispatch_modules_is_up_to_date():
+    text = (SPECS / DISPATCH_FILE_NAME).read_text("utf-8")
+    assert text == schema_text(DispatchSpec)
+
+
+def test_a_bucket_is_described_and_closed():
+    buckets = json_schema(DispatchSpec)["properties"]["bucket"]
+    assert (buckets["minItems"], buckets["items"]["required"]) == (
+        1,
+        ["kernel", "shapes"],
+    )
+    assert buckets["items"]["additionalProperties"] is False
+    assert all(key["description"] for key in buckets["items"]["properties"].values())
 
 
 def test_schema_has_exactly_the_keys_of_the_model():
