@@ -298,7 +298,7 @@ def test_what_a_spec_allows_is_allowed_of_its_module(tmp_path):
     assert codes(refused.failure.detail) == ["KG402"]
 
 
-PLANS = plan_all([ROOT / "specs"])
+PLANS = [plan for plan in plan_all([ROOT / "specs"]) if plan.op == "matmul"]
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)

@@ -7,7 +7,8 @@ import pytest
 from kgen import module_text, pipeline
 
 ROOT = Path(__file__).parents[2]
-PLANS = {plan.name: plan for plan in pipeline.plan_all([ROOT / "specs"])}
+ALL_PLANS = {plan.name: plan for plan in pipeline.plan_all([ROOT / "specs"])}
+PLANS = {name: plan for name, plan in ALL_PLANS.items() if plan.op == "matmul"}
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -25,6 +26,15 @@ def test_a_rendered_module_says_what_its_plan_says(name):
         cluster=plan.cluster,
         persistent=plan.persistent,
     )
+
+
+def test_a_dispatch_module_says_what_one_of_its_kernels_can_do():
+    plan = ALL_PLANS["matmul_h200"]
+    text = (ROOT / "generated" / "matmul_h200.py").read_text(encoding="utf-8")
+    described = module_text.describe(text)
+    assert described.function == "matmul"
+    assert described.multiples in {kernel.units for kernel in plan.kernels}
+    assert (described.stages, described.cluster, described.persistent) == (1, 1, False)
 
 
 OPERANDS = """    a    {a}[m, k]    m a multiple of 64
