@@ -301,6 +301,17 @@ def test_what_a_spec_allows_is_allowed_of_its_module(tmp_path):
 PLANS = [plan for plan in plan_all([ROOT / "specs"]) if plan.op == "matmul"]
 
 
+def launch(plan, case):
+    """The grid, in clusters, and the cluster that a size is launched with."""
+    m, n = case.m // plan.units[0], case.n // plan.units[1]
+    cluster = (plan.cluster,) if plan.cluster > 1 else ()
+    if plan.persistent:
+        sms = SM_90A.num_sms if case.num_sms is None else case.num_sms
+        return (min(sms // plan.cluster, m * n),), cluster
+    tiles = (m, n) if plan.raster is None else (m * n,)
+    return ((plan.split_k, *tiles) if plan.split_k > 1 else tiles), cluster
+
+
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
 def test_the_facts_of_a_rendered_module_agree_with_its_plan(plan):
     path = ROOT / "generated" / f"{plan.name}.py"
@@ -311,13 +322,16 @@ def test_the_facts_of_a_rendered_module_agree_with_its_plan(plan):
     for case in asks.cases:
         (kernel,) = static.facts(function, asks, case, path)
         assert kernel.smem_bytes == case.smem_bytes
-        assert kernel.grid == plan.grid(case.m, case.n)
-        assert kernel.cluster == ()
+        assert (kernel.grid, kernel.cluster) == launch(plan, case)
         assert kernel.num_threads == plan.num_warpgroups
+        rows, columns, first, second = plan.wg_m, plan.wg_n, True, plan.layout == "nt"
+        if plan.swap_operands:
+            rows, columns, first, second = columns, rows, second, first
         assert {(p.m, p.n, p.b.shape[0]) for p in kernel.wgmmas} == {
-            (plan.wg_m, plan.wg_n, plan.tile_k)
+            (rows, columns, plan.tile_k)
         }
-        assert {p.b.k_major for p in kernel.wgmmas} == {plan.layout == "nt"}
+        majors = {(p.a.k_major, p.b.k_major) for p in kernel.wgmmas}
+        assert majors == {(first, second)}
         swizzles = {p.a.layout.swizzle for p in kernel.wgmmas}
         assert swizzles == {plan.operand_layout.swizzle}
         accumulators = [a for a in kernel.allocations if a.space == "accumulator"]

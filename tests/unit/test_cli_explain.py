@@ -131,7 +131,9 @@ def test_schedules_that_share_tiles(tmp_path):
     assert (shape["grid"], shape["ctas"], shape["steps"]) == ([2, 4], 16, 4)
     refused = kgen("explain", path, "--shape", "64,64,64")
     assert refused.exit_code == 2
-    assert "m a multiple of 64 up to 4294967296, n of 128 and k of 128" in refused.stderr
+    assert (
+        "m a multiple of 64 up to 4294967296, n of 128 and k of 128" in refused.stderr
+    )
 
 
 def test_stages_are_clamped_to_the_steps(spec):

@@ -58,9 +58,12 @@ class TestOverriding:
         assert "def _spec_of(shape" in rendered(ours).source
 
     def test_a_partial_is_another_in_the_shipped_template(self, here):
-        shipped = (templates_dir() / "partials" / "store_whole.jinja").read_text("utf-8")
+        shipped = (templates_dir() / "partials" / "store_whole.jinja").read_text(
+            "utf-8"
+        )
         ours = write(
-            "partials/store_whole.jinja", shipped.replace("SMEM must", "Shared memory must")
+            "partials/store_whole.jinja",
+            shipped.replace("SMEM must", "Shared memory must"),
         )
         assert "# Shared memory must outlive" in rendered(ours).source
 
