@@ -15,7 +15,7 @@ from kgen.measure.problem import Problem
 from kgen.measure.results import Peer, Tried
 from kgen.measure.timing import Compiled, Sets
 from kgen.measure.worker import Session, Worker, in_a_line
-from kgen.verify import ptxas
+from kgen.verify import layout, ptxas
 from kgen.verify.explain import LevelError, explain
 from kgen.verify.request import Request
 from kgen.verify.worker import load
@@ -49,8 +49,8 @@ class Bench:
             out_dtype=self._request.out_dtype or self._request.operand_dtype,
             layout=self._request.layout,
         )
-        own = Path(self._job["directory"], f"{self._request.name}.py")
-        self._path = Path(self._request.path) if self._request.path else own
+        self._directory = Path(self._job["directory"])
+        self._path = layout.own_path(self._request, self._directory)
 
     def run(self) -> dict[str, Any]:
         """Returns the fields of the record."""
@@ -76,8 +76,8 @@ class Bench:
         if self._request.path:
             sys.path.insert(0, str(self._path.parent))
         else:
-            self._path.write_text(self._request.source, encoding="utf-8")
-        module = load(self._request.name, self._path)
+            layout.write(self._request, self._directory)
+        module = load(layout.full_name(self._request), self._path)
         function: Callable[..., Any] = getattr(module, self._request.function)
         return function
 
