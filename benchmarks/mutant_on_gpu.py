@@ -118,7 +118,7 @@ def run(job, events):
     """Runs the kernel at the sizes of its request and at a large one."""
     import jax
 
-    from kgen.verify.lower import operands
+    from kgen.verify.lower import called, operands
     from kgen.verify.reference import INTEGERS, KINDS
     from kgen.verify.repeats import Poisoned, repeat
     from kgen.verify.request import Request, RequestCase
@@ -141,7 +141,7 @@ def run(job, events):
         if compiled_for != size:
             events.send("compiling", size=size)
             with interpreting(job["platform"]):
-                kernel = Poisoned(function, operands(request, case))
+                kernel = Poisoned(called(function, case), operands(request, case))
             compiled_for = size
         inputs, expected, allowed = draw()
         on_device = [jax.device_put(array) for array in inputs]

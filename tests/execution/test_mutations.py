@@ -61,9 +61,9 @@ def test_the_kernel_without_a_fault_passes(name, prover):
 @pytest.mark.parametrize("name", PLANS)
 def test_the_catalogue_passes_over_a_sweep(name, prover):
     plan = PLANS[name]
+    unit_m, unit_n, unit_k = plan.units
     cases = tuple(
-        RequestCase(m=m * plan.tile_m, n=n * plan.tile_n, k=k * plan.tile_k)
-        for m, n, k in SWEEP
+        RequestCase(m=m * unit_m, n=n * unit_n, k=k * unit_k) for m, n, k in SWEEP
     )
     request = request_of(plan, render(plan, verified=False))
     verdict = prover.verify(dataclasses.replace(request, cases=cases))
@@ -84,7 +84,7 @@ def test_there_are_enough_kinds_and_each_is_said_once():
     names = [kind.name for kind in kinds()]
     assert len(names) == len(set(names)) >= 40
     schedules = {mutant.schedule for mutant in MUTANTS.values()}
-    assert {"pipelined", "warp_specialized", "pallas_call"} < schedules
+    assert {"pipelined", "warp_specialized", "pallas_call", "persistent_ws"} < schedules
 
 
 def test_the_page_is_that_of_the_outcomes():

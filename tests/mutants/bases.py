@@ -25,6 +25,8 @@ WS = "[schedule]\nwarp_specialized = true\n"
 CALL = 'entry_point = "pallas_call"\n'
 FP16 = '[dtypes]\na = "float16"\nb = "float16"\n'
 PIECES = "[store]\nn = 32\nslots = 2\n"
+ONE_WG = WS + "num_compute_wgs = 1\n"
+PERSISTENT = RING.format(2) + WS + "persistent = true\n"
 
 RENDERED = {
     # Name: more of [kernel], the other tables, tiles along m, n and k.
@@ -73,13 +75,38 @@ RENDERED = {
     ),
     "pallas_call": (CALL, SMALL + RING.format(3), (2, 3, 6)),
     "pallas_call_drained": (CALL, SMALL + DRAINED.format(3), (2, 3, 6)),
+    "persistent_ws": ("", "[tile]\nm = 128\nn = 64\n" + PERSISTENT, (1, 3, 4)),
+    # Not every slot was used as often when a tile ends.
+    "persistent_ws_pieces": (
+        "",
+        "[tile]\nm = 64\nn = 128\n"
+        + PERSISTENT
+        + "num_compute_wgs = 1\n[store]\nn = 32\nslots = 3\n",
+        (3, 1, 4),
+    ),
+    "persistent_cluster": (
+        "",
+        SMALL + PERSISTENT + "num_compute_wgs = 1\n[cluster]\nn = 2\n",
+        (3, 2, 4),
+    ),
+    "cluster": (
+        "",
+        SMALL + DRAINED.format(2) + ONE_WG + "[cluster]\nm = 2\n",
+        (2, 3, 5),
+    ),
+    "split_k": ("", SMALL + RING.format(2) + ONE_WG + "split_k = 2\n", (2, 1, 6)),
+    "swapped": (
+        "",
+        "[tile]\nm = 64\nn = 128\n" + RING.format(2) + WS + "swap_operands = true\n",
+        (1, 2, 3),
+    ),
 }
+# What the persistent ones are told. Of two CTAs one has a single tile.
+NUM_SMS = {"persistent_ws": 2, "persistent_ws_pieces": 1, "persistent_cluster": 2}
 WRITTEN = {
     # The file's name, which is the schedule, and m, n and k.
     "ring": (256, 128, 384),
     "persistent": (192, 128, 256),
-    "persistent_ws": (256, 192, 256),
-    "cluster": (256, 128, 320),
     "two_halves": (128, 44, 512),
 }
 
@@ -105,7 +132,18 @@ def _rendered(name: str, kernel: str, tables: str, tiles: tuple[int, int, int]) 
         dtype=plan.operand_dtype,
         out_dtype=plan.out_dtype,
     )
-    return Base(name, plan.schedule, source, request)
+    return Base(name, _schedule(plan), source, request)
+
+
+def _schedule(plan: MatmulPlan) -> str:
+    """Returns what the page calls a plan's schedule."""
+    if plan.persistent:
+        return "persistent_cluster" if plan.cluster > 1 else "persistent_ws"
+    if plan.cluster > 1:
+        return "cluster"
+    if plan.split_k > 1:
+        return "split_k"
+    return "swapped" if plan.swap_operands else plan.schedule
 
 
 def _plan(name: str, text: str) -> MatmulPlan:
@@ -140,5 +178,5 @@ def _request(
         layout=layout,
         operand_dtype=dtype,
         out_dtype=out_dtype,
-        cases=(RequestCase(m=m, n=n, k=k),),
+        cases=(RequestCase(m=m, n=n, k=k, num_sms=NUM_SMS.get(name)),),
     )

@@ -44,7 +44,7 @@ ROWS_OF_N = Kind(GROUP, "operand rows by the wrong index", "A's rows are chosen 
 NEIGHBOUR = Kind(
     GROUP,
     "wrong operand shared",
-    "the cluster's CTAs share B, of which each needs another",
+    "the cluster's CTAs share the one of which each needs another tile",
 )
 
 PIPELINED, WS, CALL = "pipelined", "warp_specialized", "pallas_call"
@@ -57,7 +57,7 @@ STEPS = "num_steps=k // TILE_K"
 FAULTS = (
     Fault(
         OUTPUT_SWAPPED,
-        (PIPELINED, "persistent"),
+        (PIPELINED,),
         (("out_gmem.at[rows, columns]", "out_gmem.at[columns, rows]"),),
     ),
     Fault(OUTPUT_SWAPPED, (CALL,), (("lambda _: (m, n)", "lambda _: (n, m)"),)),
@@ -74,7 +74,7 @@ FAULTS = (
     Fault(GRID_SWAPPED, ALL[:2], (('grid_names=("m", "n")', 'grid_names=("n", "m")'),)),
     Fault(
         LAST_K_DROPPED,
-        (*ALL, "persistent"),
+        ALL,
         ((STEPS, "num_steps=(k - 1) // TILE_K"),),
     ),
     Fault(
@@ -132,7 +132,7 @@ FAULTS = (
     ),
     Fault(
         RASTER_ORDER,
-        ("persistent", "persistent_ws"),
+        ("persistent_ws",),
         (("m, n = ", "n, m = "),),
     ),
     Fault(
@@ -159,7 +159,7 @@ FAULTS = (
     ),
     Fault(
         LAST_TILE_LOST,
-        ("persistent", "persistent_ws"),
+        ("persistent_ws",),
         (("nd_loop((num_tiles,)", "nd_loop((num_tiles - 1,)"),),
     ),
     Fault(
@@ -184,8 +184,8 @@ FAULTS = (
         NEIGHBOUR,
         ("cluster",),
         (
-            ('lambda ki: (m, ki), "neighbour")', "lambda ki: (m, ki))"),
-            ("lambda ki: (ki, n))", 'lambda ki: (ki, n), "neighbour")'),
+            ('lambda ki: (ki, n), "neighbour")', "lambda ki: (ki, n))"),
+            ("lambda ki: (m, ki))", 'lambda ki: (m, ki), "neighbour")'),
         ),
     ),
 )

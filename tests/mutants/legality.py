@@ -144,14 +144,14 @@ FAULTS = (
         ("cluster",),
         (("CLUSTER = 2", "CLUSTER = 3"),),
         variant="3",
-        sizes=(128, 192, 320),
+        sizes=(192, 128, 320),
     ),
     Fault(
         CLUSTER,
         ("cluster",),
         (("CLUSTER = 2", "CLUSTER = 16"),),
         variant="16",
-        sizes=(128, 1024, 128),
+        sizes=(1024, 128, 192),
     ),
     Fault(
         DTYPES_DIFFER,

@@ -31,6 +31,7 @@ _SIGNS = (
     ("no result within", HANG),
     ("elements are wrong", "numbers"),
     ("completes a second time", "barrier overrun"),
+    ("completed once more than", "barrier left over"),
     ("ends while a store is in flight", "store in flight at the end"),
     ("in flight when the kernel ends", "load in flight at the end"),
 )
@@ -66,7 +67,8 @@ def plain(kernel: Mutant | Base, sizes: tuple[int, int, int]) -> str:
     The process knows nothing of kgen.
     """
     request = kernel.request
-    options = (request.layout, request.operand_dtype, TOLERANCE, *sizes)
+    num_sms = request.cases[0].num_sms or 0
+    options = (request.layout, request.operand_dtype, TOLERANCE, num_sms, *sizes)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, f"{kernel.name}.py")
         path.write_text(kernel.source, encoding="utf-8")

@@ -15,9 +15,10 @@ INTRODUCTION = """\
 
 Right kernels, every one of which passes both tests below, and mutants of them: each has
 one planted fault, a small edit of its text. The kernels are rendered ones of every
-schedule (`pipelined`, `warp_specialized`, `pallas_call`) and a few written by hand
-(`ring`: a ring of SMEM slots with explicit barriers; `persistent` and `persistent_ws`;
-`cluster`; `two_halves`: K in two parts). They and the edits are in
+schedule (`pipelined`, `warp_specialized`, `pallas_call`; and, warp-specialised, too:
+`persistent_ws`, `cluster`, `persistent_cluster`, `split_k`, `swapped`) and a few written
+by hand (`ring`: a ring of SMEM slots with explicit barriers; `persistent`, in one
+warpgroup; `two_halves`: K in two parts). They and the edits are in
 [tests/mutants/](../tests/mutants).
 
 - **kgen**: the level of `kgen verify` that finds it (static, lower, simulate), and by
@@ -25,7 +26,8 @@ schedule (`pipelined`, `warp_specialized`, `pallas_call`) and a few written by h
 - **JAX**: what JAX's own interpreter with `detect_races=True` and
   `assert_allclose(result, a @ b, rtol={tolerance:g}, atol={tolerance:g})` find on normal
   values at {size}, which is how kernels are mostly tested (where the fault
-  is in the tile's size, at a size that it divides). It is not meant to find what is
+  is in the tile's size, at a size that it divides); a persistent kernel is told of as
+  few SMs as for kgen. It is not meant to find what is
   illegal: Mosaic GPU refuses some of that when it lowers the kernel for a GPU.
 - **GPU**: what happens on {gpu}, where the kernel is launched and its result compared.
 
@@ -51,7 +53,9 @@ def page(mutants: list[Mutant], outcomes: dict[str, Any]) -> str:
 
 def _introduction(gpu: str) -> str:
     size = " x ".join(map(str, SIZE))
-    return INTRODUCTION.format(tolerance=TOLERANCE, size=size, gpu=f"one {gpu}" if gpu else "a GPU")
+    return INTRODUCTION.format(
+        tolerance=TOLERANCE, size=size, gpu=f"one {gpu}" if gpu else "a GPU"
+    )
 
 
 def _totals(mutants: list[Mutant], outcomes: dict[str, Any]) -> str:

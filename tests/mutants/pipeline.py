@@ -63,7 +63,7 @@ RING_WGMMA = "plgpu.wgmma(acc, a_smem.at[slot, wg_rows], b_smem.at[slot])"
 FAULTS = (
     Fault(
         DELAY_DROPPED,
-        (*ALL, "warp_specialized_split_n"),
+        ALL,
         (("DELAY_RELEASE = 1", "DELAY_RELEASE = 0"),),
     ),
     Fault(

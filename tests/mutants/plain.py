@@ -1,16 +1,18 @@
 """Runs one kernel as most people test: JAX's own interpreter, one size, allclose.
 
-    python plain.py MODULE LAYOUT DTYPE TOLERANCE M N K
+    python plain.py MODULE LAYOUT DTYPE TOLERANCE SMS M N K
 
 This is a program of its own, so that nothing of kgen is imported. It prints a line:
-what it found, or `passed`.
+what it found, or `passed`. SMS is what a persistent kernel is told, 0 for any other.
 """
 
 import contextlib
+import functools
 import importlib.util
 import io
 import logging
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -25,24 +27,30 @@ RACE = "RACE DETECTED"
 def main() -> None:
     """Prints the outcome."""
     path, layout, dtype, tolerance, *sizes = sys.argv[1:]
-    m, n, k = map(int, sizes)
-    module = _load(Path(path))
+    num_sms, m, n, k = map(int, sizes)
+    matmul = _load(Path(path)).matmul
+    if num_sms:
+        matmul = functools.partial(matmul, num_sms=num_sms)
     rng = np.random.default_rng(0)
     shapes = ((m, k), (k, n) if layout == "nn" else (n, k))
     a, b = (jnp.asarray(rng.standard_normal(shape), dtype) for shape in shapes)
     heard = io.StringIO()
     logging.getLogger().addHandler(logging.StreamHandler(heard))
     with contextlib.redirect_stdout(heard):  # JAX before 0.12 prints its races.
-        outcome = _outcome(module, a, b, layout, float(tolerance))
+        outcome = _outcome(matmul, a, b, layout, float(tolerance))
     print("race" if RACE in heard.getvalue() else outcome)
 
 
 def _outcome(
-    module: ModuleType, a: jax.Array, b: jax.Array, layout: str, tolerance: float
+    matmul: Callable[..., jax.Array],
+    a: jax.Array,
+    b: jax.Array,
+    layout: str,
+    tolerance: float,
 ) -> str:
     params = plgpu.InterpretGPUParams(detect_races=True)
     try:
-        result = np.asarray(module.matmul(a, b, interpret=params), np.float32)
+        result = np.asarray(matmul(a, b, interpret=params), np.float32)
     except Exception as error:
         return "race" if RACE in str(error) else f"error: {type(error).__name__}"
     left, right = np.asarray(a, np.float32), np.asarray(b, np.float32)
