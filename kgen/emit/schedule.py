@@ -254,6 +254,7 @@ def _order(plan: MatmulPlan) -> dict[str, object]:
         "grid": f"({', '.join(grid)}{',' if len(grid) == 1 else ''})",
         "grid_names": f"({', '.join(map(repr, names))}{',' if len(names) == 1 else ''})",
         "has_cluster": plan.cluster > 1,
+        "stands_alone": plan.cluster == 1,
         "cluster": plan.cluster,
         "clusters_m": plan.cluster_m > 1,
         "clusters_n": plan.cluster_n > 1,
