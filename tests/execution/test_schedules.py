@@ -56,7 +56,7 @@ SCHEDULES = {
     "persistent_tf32": (TF32 + TILE + ONE_WG + PERSISTENT, (WALK,)),
     "persistent_cluster_m": (
         TILE + ONE_WG + PERSISTENT + CLUSTER_M,
-        (((3, 1, 4), 4), ((1, 2, 3), 3)),
+        (((4, 1, 4), 4), ((3, 1, 4), 4), ((1, 2, 3), 3)),
     ),
     "persistent_two_pieces_in_cluster_n": (
         NT + WIDE.format(128) + ONE_WG + PERSISTENT + CLUSTER_N + PIECES_OF_64,
@@ -126,3 +126,13 @@ def request_at(made, sizes):
         cases.append(RequestCase(m=m, n=n, k=k, smem_bytes=smem_bytes, num_sms=num_sms))
     request = request_of(made, render(made, verified=False))
     return dataclasses.replace(request, cases=tuple(cases))
+
+
+@pytest.mark.parametrize(("cluster", "drains"), [("", False), (CLUSTER_M, True)])
+def test_where_neighbours_arrive_a_single_tile_drains_its_ring(
+    cluster, drains, tmp_path
+):
+    """No level on a CPU sees a CTA end before what arrives there from its cluster."""
+    made = plan(tmp_path, TILE + ONE_WG + PERSISTENT + cluster)
+    source = render(made, verified=False).source
+    assert ('num_tiles < 2 * lax.axis_size("cta")' in source) == drains

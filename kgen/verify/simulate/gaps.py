@@ -192,6 +192,10 @@ UNSEEN = (
     "SMEM that one `pl.run_scoped` gives back and the next one gets at the same place: "
     "every allocation is new, so that copies still in flight between the two are no "
     "race.",
+    "A CTA that ends while its neighbour in the cluster still arrives at one of its "
+    "barriers: memory outlives the CTA in the interpreter.",
+    "Copies that lie wholly outside of an array move nothing, as on the GPU: such wasted "
+    "work is not told.",
     "Copies of one thread whose numbers differ by a multiple of 61 are taken for "
     "ordered.",
     "`try_cluster_cancel` never gets work: a dynamic scheduler runs, but its steals do "
