@@ -21,7 +21,7 @@ MUTANTS = {mutant.name: mutant for mutant in mutants()}
 ORIGINALS = {base.name: base for base in originals()}
 STORED = stored()
 # All on the JAX of the page; on another one a mutant of each kind, for the time.
-ONE_OF_A_KIND = {mutant.kind.name: mutant.name for mutant in reversed(mutants())}
+ONE_OF_A_KIND = {mutant.kind.name: name for name, mutant in MUTANTS.items()}
 IS_PAGES_JAX = importlib.metadata.version("jax") == STORED["jax"]
 HERE = MUTANTS if IS_PAGES_JAX else sorted(ONE_OF_A_KIND.values())
 SPECS = sorted((ROOT / "specs").glob("*.toml"))
