@@ -314,11 +314,11 @@ def test_the_sweep_goes_on_after_what_hangs_and_what_dies(monkeypatch):
         SWEPT,
         session="measure_stand_ins:sweeping",
         arch="sm_90a",
-        budget=120,
-        limit=6,
+        budget=240,
+        limit=25,  # Its first use of the device takes a while on a busy machine.
     )
     assert [(each.us, each.detail.partition(": got")[0]) for each in found.tried] == [
-        (None, "no result within 6 s (compiling)"),
+        (None, "no result within 25 s (compiling)"),
         (None, "compiling: the worker was ended by SIGABRT"),
         (None, "RuntimeError: planted"),
         (None, "wrong: 8192 of 8192 elements are wrong, the first at [0, 0]"),
