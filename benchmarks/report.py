@@ -20,6 +20,7 @@ GENERATED = HERE.parent / "generated"
 PAGE = HERE / "README.md"
 TEXT_DIGEST = re.compile(r"text ([0-9a-f]{12})")
 TUNED = "h200_tune.jsonl"
+AS_COMMITTED, NOT_MEASURED = "as committed", "not measured"
 MUTANTS = "mutants_gpu.json"
 H200 = "h200.json"
 README = HERE.parent / "README.md"
@@ -43,7 +44,7 @@ def is_committed(name, outcome):
         return "no longer there"
     found = TEXT_DIGEST.search(path.read_text(encoding="utf-8"))
     same = found is not None and found[1] == outcome["text_digest"]
-    return "as committed" if same else "an earlier text"
+    return AS_COMMITTED if same else "an earlier text"
 
 
 def proof_rows(modules):
@@ -185,7 +186,7 @@ def tuned_rows(records):
             f"{time['tb_per_s']:.2f}",
             "" if time["roofline"] is None else f"{time['roofline']:.0%}",
             *(
-                "" if ratios.get(peer) is None else f"{ratios[peer]:.3f}"
+                NOT_MEASURED if ratios.get(peer) is None else f"{ratios[peer]:.3f}"
                 for peer in ("xla", "jax-example")
             ),
         )
@@ -223,12 +224,14 @@ def tuned(result, root):
         and all(level["status"] == "passed" for level in record["verification"])
         for record in records
     )
+    same = sum(is_committed(r["name"], r) == AS_COMMITTED for r in records)
     results = f"{root}benchmarks/results/{H200}"
     return f"""One {machine["device"]}, JAX {machine["jax"]}, CUDA {machine["cuda"]}, driver
 {machine["driver"]}: medians of {result["rounds"]} rounds in turns with the others, on
 independent normal values, each time on other operands than L2 holds. Above 1 is faster
 than the other. {verified} of {len(records)} passed `kgen verify --level gpu` in the same
-run; [every round's time]({results}).
+run; [every round's time]({results}). The text of {same} of {len(records)} is the one that
+is committed; the others were measured in an earlier text.
 
 {table(head, tuned_rows(records)).replace("{root}", root)}
 
@@ -267,9 +270,8 @@ def searches(text):
     head = ("m x n x k", "measured", "us", "XLA / ours", "the fastest")
     return f"""## What `kgen tune` found
 
-Each size had 35 to 80 seconds on one NVIDIA H200 with 16 cores;
-[results/h200_tune.jsonl](results/h200_tune.jsonl) has every candidate. Two of the fastest
-may differ by less than the noise.
+On one NVIDIA H200; [results/h200_tune.jsonl](results/h200_tune.jsonl) has every candidate
+that was tried, with its times. Two of the fastest may differ by less than the noise.
 
 {table(head, rows)}
 
