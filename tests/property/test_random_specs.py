@@ -18,7 +18,7 @@ SIZES = st.one_of(
 
 
 @st.composite
-def tables(draw, sizes=SIZES):
+def tables(draw, sizes=SIZES, shared=True):
     """Returns the tables of a spec; most are illegal in one way or another."""
 
     def maybe(key, values):
@@ -48,6 +48,20 @@ def tables(draw, sizes=SIZES):
             maybe("num_compute_wgs", st.integers(1, 4)),
             maybe("split", st.sampled_from(["m", "n"])),
             maybe("memory_registers", st.sampled_from([24, 40, 42, 128, 240])),
+            *(
+                (
+                    maybe("persistent", st.booleans()),
+                    maybe("split_k", st.integers(2, 3)),
+                    maybe("swap_operands", st.booleans()),
+                    "[cluster]\n",
+                    *(maybe(key, st.sampled_from([1, 2])) for key in "mn"),
+                    "[raster]\n",
+                    maybe("order", st.sampled_from(["m", "n"])),
+                    maybe("width", st.integers(1, 3)),
+                )
+                if shared
+                else ()
+            ),
             "[transforms]\n",
             maybe("swizzle", swizzles),
             "[store]\n",
@@ -76,7 +90,11 @@ def test_a_spec_is_planned_or_refused_with_reasons(text):
         return
     assert made.smem.total <= made.smem.limit
     assert made.registers.estimate <= made.registers.compute_limit
-    assert made.tile_m % 64 == 0
+    rows, columns = made.wg_m, made.wg_n
+    if made.swap_operands:
+        rows, columns = columns, rows
+    assert rows % 64 == 0
+    assert columns % 8 == 0
     assert made.wg_n % made.store_n == 0
     assert made.delay_release >= made.wgmma_in_flight
     assert all(case.smem_bytes <= made.smem.total for case in made.cases)
@@ -90,7 +108,8 @@ SMALL = st.sampled_from([4, 8, 12, 16, 24, 32, 40, 44, 64, 96, 128, 192])
     deadline=None,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
-@given(tables(sizes=SMALL), st.integers(1, 3), st.integers(1, 6))
+# CTAs that share tiles are simulated by tests/execution/test_schedules.py.
+@given(tables(sizes=SMALL, shared=False), st.integers(1, 3), st.integers(1, 6))
 def test_a_planned_spec_is_a_kernel_that_is_right(text, columns, steps):
     made, _ = plan_or_problems(text)
     assume(made is not None)
