@@ -62,7 +62,13 @@ SM_90A = Arch(
     tma_box=256,
     swizzles=(128, 64, 32),
     hbm_bytes_per_s=4.3e12,
-    flops_per_s={"float16": 989e12, "bfloat16": 989e12, "float32": 494e12},
+    flops_per_s={
+        "float16": 989e12,
+        "bfloat16": 989e12,
+        "float32": 494e12,
+        "float8_e4m3fn": 1979e12,
+        "float8_e5m2": 1979e12,
+    },
 )
 
 ARCHS = {SM_90A.name: SM_90A}

@@ -27,6 +27,7 @@ def request(made: DispatchPlan, text: str) -> Request:
         arch=made.arch,
         layout=made.layout,
         operand_dtype=made.operand_dtype,
+        b_dtype=made.b_dtype,
         out_dtype=made.out_dtype,
         allow=tuple(sorted({code for plan in made.needed for code in plan.allow})),
         cases=(*small, *table),

@@ -36,6 +36,7 @@ def request(made: MatmulPlan, text: str) -> Request:
         arch=made.arch,
         layout=made.layout,
         operand_dtype=made.operand_dtype,
+        b_dtype=made.b_dtype,
         out_dtype=made.out_dtype,
         allow=made.allow,
         cases=tuple(RequestCase(**dataclasses.asdict(case)) for case in made.cases),

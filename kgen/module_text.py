@@ -12,7 +12,10 @@ import ast
 import dataclasses
 import re
 
-DTYPES = ("float16", "bfloat16", "float32")
+from kgen.float8 import FLOAT8
+
+OUT_DTYPES = ("float16", "bfloat16", "float32")
+DTYPES = (*OUT_DTYPES, *FLOAT8)
 STAGES, CLUSTER = "MAX_CONCURRENT_STEPS", "CLUSTER"
 NUM_SMS = "num_sms"
 
@@ -33,7 +36,8 @@ class Described:
       function: Name of the public function.
       arch: GPU architecture.
       layout: `nn`, or `nt` if B is [n, k].
-      operand_dtype: Elements of A and B.
+      operand_dtype: Elements of A.
+      b_dtype: Elements of B.
       out_dtype: Elements of the result.
       multiples: What m, n and k must be multiples of.
       stages: Slots of the ring; 1 if the module names no number of them.
@@ -45,6 +49,7 @@ class Described:
     arch: str
     layout: str
     operand_dtype: str
+    b_dtype: str
     out_dtype: str
     multiples: tuple[int, int, int]
     stages: int
@@ -74,7 +79,8 @@ def describe(text: str) -> Described:
     axes = [arrays[name]["axes"] for name in ("a", "b", "out")]
     if axes[0] != "m, k" or axes[1] not in layouts or axes[2] != "m, n":
         raise NotDescribedError(f"its docstring has operands [{'] and ['.join(axes)}]")
-    if dtypes[0] != dtypes[1] or not set(dtypes) <= set(DTYPES):
+    known = set(dtypes) <= set(DTYPES) and dtypes[2] in OUT_DTYPES
+    if not known or (dtypes[0] != dtypes[1] and not set(dtypes[:2]) <= set(FLOAT8)):
         raise NotDescribedError(f"its docstring has the dtypes {', '.join(dtypes)}")
     remarks = arrays["a"]["remark"] + arrays["b"]["remark"]
     multiples = {axis: int(size) for axis, size in _MULTIPLE.findall(remarks)}
@@ -83,6 +89,7 @@ def describe(text: str) -> Described:
         arch=arch[1],
         layout=layouts[axes[1]],
         operand_dtype=dtypes[0],
+        b_dtype=dtypes[1],
         out_dtype=dtypes[2],
         multiples=(
             multiples.get("m", 1),

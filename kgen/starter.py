@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Mapping
 
+from kgen.float8 import FLOAT8
 from kgen.spec.wording import write_value
 from kgen.spec_reference import Key, matrix_about, tables
 
@@ -23,7 +24,7 @@ def starter_spec(name: str, op: str, dtype: str | None, schema: str | None) -> s
     given = {"kernel.name": name, "kernel.op": op}
     if dtype is not None:
         given |= {"dtypes.a": dtype, "dtypes.b": dtype}
-    if dtype == "float32":
+    if dtype in ("float32", *FLOAT8):
         # wgmma transposes 16-bit operands only.
         given["kernel.layout"] = "nt"
     lines = [] if schema is None else [f"#:schema {schema}", ""]

@@ -193,6 +193,7 @@ def _of_module(path: Path, asked: Asked) -> Target:
         arch=described.arch,
         layout=described.layout,
         operand_dtype=described.operand_dtype,
+        b_dtype=described.b_dtype,
         out_dtype=described.out_dtype,
         cases=tuple(RequestCase(m=m, n=n, k=k) for m, n, k in asked_sizes)
         or _own_cases(described),

@@ -35,7 +35,13 @@ FIELDS = {
     "arch": "GPU architecture, as ptxas names it.",
     "file": "The spec's file.",
 }
-_SHORT = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}
+_SHORT = {
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "float32": "fp32",
+    "float8_e4m3fn": "e4m3",
+    "float8_e5m2": "e5m2",
+}
 
 
 @click.command()
@@ -91,7 +97,7 @@ def _figures(path: Path, plan: "Plan") -> dict[str, Any]:
         "name": plan.name,
         "op": plan.op,
         "a_dtype": said("operand_dtype", None),
-        "b_dtype": said("operand_dtype", None),
+        "b_dtype": said("b_dtype", None),
         "out_dtype": said("out_dtype", None),
         "layout": said("layout", None),
         "tile_m": said("tile_m", None),

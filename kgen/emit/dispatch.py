@@ -14,6 +14,7 @@ _COMMON = (
     "b_dims",
     "b_shape",
     "compute_capability",
+    "b_dtype",
     "dtype",
     "jax_range",
     "out_dtype",
@@ -49,7 +50,7 @@ def view(plan: DispatchPlan) -> dict[str, object]:
 def _formula(plan: DispatchPlan) -> str:
     b = "B[n, k].T" if plan.layout == "nt" else "B[k, n]"
     return (
-        f"C[m, n] = A[m, k] @ {b} in {plan.operand_dtype}, by the kernel that suits the"
+        f"C[m, n] = A[m, k] @ {b} in {matmul.dtypes(plan)}, by the kernel that suits the"
         " size."
     )
 

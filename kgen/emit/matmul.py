@@ -3,6 +3,7 @@
 from kgen.arch import ARCHS
 from kgen.emit import matmul_test, schedule
 from kgen.emit.literals import docstring_text
+from kgen.plan.dispatch import DispatchPlan
 from kgen.plan.model import Layout, MatmulPlan
 
 JAX_RANGE = ">= 0.11.2, < 0.13"
@@ -26,6 +27,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "jax_oldest": JAX_OLDEST,
         "jax_first": JAX_FIRST,
         "dtype": plan.operand_dtype,
+        **_operand_dtypes(plan),
         "out_dtype": plan.out_dtype,
         "has_own_out_dtype": plan.out_dtype != plan.operand_dtype,
         "STORE_DTYPE": schedule.store_dtype(plan),
@@ -75,7 +77,33 @@ def constants(plan: MatmulPlan) -> dict[str, object]:
 def _formula(plan: MatmulPlan) -> str:
     b = "B[n, k].T" if plan.layout == "nt" else "B[k, n]"
     title = ARCHS[plan.arch].title
-    return f"C[m, n] = A[m, k] @ {b} in {plan.operand_dtype} on {title}."
+    return f"C[m, n] = A[m, k] @ {b} in {dtypes(plan)} on {title}."
+
+
+def dtypes(plan: MatmulPlan | DispatchPlan) -> str:
+    """Returns the operands' dtypes in words."""
+    if plan.b_dtype == plan.operand_dtype:
+        return plan.operand_dtype
+    return f"{plan.operand_dtype} and {plan.b_dtype}"
+
+
+def _operand_dtypes(plan: MatmulPlan) -> dict[str, object]:
+    """Returns B's dtype and how the operands' are checked."""
+    if plan.b_dtype == plan.operand_dtype:
+        return {
+            "b_dtype": plan.b_dtype,
+            "mixes_dtypes": False,
+            "each_operand": 'for name, operand in (("a", a), ("b", b)):',
+            "its_dtype": "DTYPE",
+            "dtype_needed": plan.operand_dtype,
+        }
+    return {
+        "b_dtype": plan.b_dtype,
+        "mixes_dtypes": True,
+        "each_operand": 'for name, operand, dtype in (("a", a, DTYPE), ("b", b, B_DTYPE)):',
+        "its_dtype": "dtype",
+        "dtype_needed": "{jnp.dtype(dtype)}",
+    }
 
 
 def _arithmetic(plan: MatmulPlan) -> str:

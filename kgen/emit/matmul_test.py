@@ -3,16 +3,22 @@
 import textwrap
 
 from kgen.emit.literals import LINE_LENGTH, tuples
+from kgen.float8 import FLOAT8
 from kgen.plan.dtypes import PRECISION
 from kgen.plan.model import Case, MatmulPlan
 
 COMMENT_WIDTH = LINE_LENGTH - len("    # ")
+INTEGERS = "Small integers: their products and sums are exact in float32."
+FLOAT8_INTEGERS = (
+    "-1, 0 and 1: a GPU adds products of 8-bit floats with 13 bits, exactly so."
+)
 
 
 def view(plan: MatmulPlan) -> dict[str, object]:
     """Returns the values of the template `test_matmul`."""
     transposed = plan.layout == "nt"
     m, n, k = plan.units
+    float8 = plan.operand_dtype in FLOAT8
     other = "bfloat16" if plan.operand_dtype != "bfloat16" else "float16"
     cases = [_shape(plan, case) for case in plan.cases[: 5 if plan.persistent else 4]]
     reason, tolerance = _tolerance(plan)
@@ -25,6 +31,9 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "size_names": f"({', '.join(map(repr, names))})",
         "size_parameters": ", ".join(names),
         "interpreted": f"module.matmul(a, b, {sms}interpret=INTERPRET)",
+        "B_DTYPE": "DTYPE" if plan.b_dtype == plan.operand_dtype else "B_DTYPE",
+        "integers_are": FLOAT8_INTEGERS if float8 else INTEGERS,
+        "integers_range": "-1, 2" if float8 else "-3, 4",
         "first_size": "*SHAPES[0][:3]" if plan.persistent else "*SHAPES[0]",
         "b_words": "B as [n, k]" if transposed else "B as [k, n]",
         "b_shape_literal": "(n, k)" if transposed else "(k, n)",

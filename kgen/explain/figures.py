@@ -64,7 +64,7 @@ def _kernel(plan: MatmulPlan) -> Group:
         "name": plan.name,
         "op": plan.op,
         "a_dtype": plan.operand_dtype,
-        "b_dtype": plan.operand_dtype,
+        "b_dtype": plan.b_dtype,
         "out_dtype": plan.out_dtype,
         "accumulator_dtype": "float32",
         "layout": plan.layout,

@@ -151,7 +151,7 @@ def _differs_from_float64(
         reduction=problem.shape[2],
         operand_dtype=problem.operand_dtype,
         out_dtype=problem.out_dtype,
-        tf32=True,
+        on_gpu=True,
     )
     found = np.asarray(product[rows]).astype(np.float64)
     wrong = compare.close(found, expected, allowed, out_dtype=problem.out_dtype)

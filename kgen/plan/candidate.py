@@ -123,10 +123,10 @@ class Candidate:
         return SmemMap(buffers=buffers, limit=self.arch.smem_bytes)
 
     def _ring(self, slots: int) -> tuple[Buffer, ...]:
-        dtype, tile = self.spec.dtypes.a, (self.spec.tile.m, self.tile_k)
+        dtypes, tile = self.spec.dtypes, (self.spec.tile.m, self.tile_k)
         refs = (
-            budget.smem_buffer(self.arch, "a_smem", tile, dtype, slots),
-            budget.smem_buffer(self.arch, "b_smem", self.b_tile, dtype, slots),
+            budget.smem_buffer(self.arch, "a_smem", tile, dtypes.a, slots),
+            budget.smem_buffer(self.arch, "b_smem", self.b_tile, dtypes.b, slots),
         )
         if self.schedule != "warp_specialized":
             return (*refs, budget.barriers(self.arch, "barriers: loaded", slots))

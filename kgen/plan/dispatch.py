@@ -22,6 +22,7 @@ type Shape = tuple[int, int, int]
 # What all kernels of a module have in common, and what each is called in a spec.
 _COMMON = {
     "operand_dtype": "dtypes.a",
+    "b_dtype": "dtypes.b",
     "out_dtype": "dtypes.out",
     "layout": "kernel.layout",
     "arch": "kernel.arch",
@@ -81,7 +82,8 @@ class DispatchPlan(OperationPlan):
 
     Attributes:
       layout: `nn` or `nt`, as that of every kernel.
-      operand_dtype: Elements of A and B.
+      operand_dtype: Elements of A.
+      b_dtype: Elements of B.
       out_dtype: Elements of the result.
       kernels: The kernels, by name.
       buckets: The table, in the order of the spec.
@@ -91,6 +93,7 @@ class DispatchPlan(OperationPlan):
     op: ClassVar[str] = "dispatch"
     layout: str
     operand_dtype: str
+    b_dtype: str
     out_dtype: str
     kernels: tuple[Kernel, ...]
     buckets: tuple[Bucket, ...]
@@ -165,6 +168,7 @@ def plan(source: SourcedSpec) -> DispatchPlan:
         source,
         layout=needed[0].layout,
         operand_dtype=needed[0].operand_dtype,
+        b_dtype=needed[0].b_dtype,
         out_dtype=needed[0].out_dtype,
         kernels=tuple(kernels.values()),
         buckets=tuple(
@@ -189,7 +193,7 @@ def _kernel(made: MatmulPlan) -> Kernel:
 
 def _with_kernels(made: DispatchPlan, digest: str) -> str:
     """Returns a digest of what a spec says, and of what it takes from the kernels'."""
-    taken = [made.layout, made.operand_dtype, made.out_dtype]
+    taken = [made.layout, made.operand_dtype, made.b_dtype, made.out_dtype]
     kernels = [dataclasses.asdict(kernel) for kernel in made.kernels]
     text = json.dumps([digest, taken, kernels], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -6,7 +6,7 @@ import functools
 from kgen import cases
 from kgen.arch import ARCHS, Arch
 from kgen.plan.candidate import Candidate, share
-from kgen.plan.dtypes import ITEMSIZE
+from kgen.plan.dtypes import ITEMSIZE, default_out
 from kgen.plan.model import Case, Layout, MatmulPlan, Raster, StandaloneTest
 from kgen.spec.model import Spec, Transform, Transforms
 from kgen.spec.source import SourcedSpec
@@ -58,7 +58,7 @@ def resolve(source: SourcedSpec) -> Candidate:
         ),
         a_layout=_layout(spec.transforms.a, common, itemsize),
         b_layout=_layout(spec.transforms.b, common, itemsize),
-        out_dtype=spec.dtypes.out or spec.dtypes.a,
+        out_dtype=spec.dtypes.out or default_out(spec.dtypes.a),
         out_layout=Layout(swizzle=None, tiling=None),
         store_n=wg_n,
         store_slots=1,
@@ -85,6 +85,7 @@ def finish(candidate: Candidate) -> MatmulPlan:
         raster=candidate.raster,
         layout=candidate.layout,
         operand_dtype=spec.dtypes.a,
+        b_dtype=spec.dtypes.b,
         out_dtype=candidate.out_dtype,
         tile_m=spec.tile.m,
         tile_n=spec.tile.n,

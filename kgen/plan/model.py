@@ -146,7 +146,8 @@ class MatmulPlan:
       cluster_n: CTAs of a cluster along n.
       raster: Order in which tiles are walked; None for rows of tiles.
       layout: `nn` or `nt`.
-      operand_dtype: Elements of A and B.
+      operand_dtype: Elements of A.
+      b_dtype: Elements of B; other than A's only if both are 8-bit floats.
       out_dtype: Elements of the result.
       tile_m: Rows of the CTA's output tile.
       tile_n: Columns of the CTA's output tile.
@@ -186,6 +187,7 @@ class MatmulPlan:
     raster: Raster | None
     layout: str
     operand_dtype: str
+    b_dtype: str
     out_dtype: str
     tile_m: int
     tile_n: int

@@ -18,7 +18,10 @@ def _no_float(value: object) -> object:
     return value
 
 
-OperandDtype = Literal["float16", "bfloat16", "float32"]
+OperandDtype = Literal[
+    "float16", "bfloat16", "float32", "float8_e4m3fn", "float8_e5m2"
+]
+ResultDtype = Literal["float16", "bfloat16", "float32"]
 SwizzleBytes = Annotated[Literal[32, 64, 128], BeforeValidator(_no_float)]
 # The newest format of specs; `kgen.spec.migrations` leads to it from older ones.
 FORMAT = 1
@@ -70,9 +73,10 @@ class Dtypes(Table):
     a: OperandDtype = "bfloat16"
     """Elements of A. float32 is multiplied as tf32."""
     b: OperandDtype = "bfloat16"
-    """Elements of B: as A's."""
-    out: OperandDtype | None = None
-    """Elements of the result; as A's, if left out."""
+    """Elements of B: as A's; both 8-bit floats go together."""
+    out: ResultDtype | None = None
+    """Elements of the result; as A's, or bfloat16 if those are 8-bit floats, if left
+    out."""
     accumulator: Literal["float32", "float16"] = "float32"
     """Elements of the accumulator."""
 

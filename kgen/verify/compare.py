@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from kgen import float8
 from kgen.verify.floats import FORMATS, Array, FloatFormat
 
 Mask = NDArray[np.bool_]
@@ -38,7 +39,7 @@ def tolerance(
     reduction: int,
     operand_dtype: str,
     out_dtype: str,
-    tf32: bool = False,
+    on_gpu: bool = False,
 ) -> Array:
     """Returns the largest error that a right kernel may make, element by element.
 
@@ -53,10 +54,13 @@ def tolerance(
       smaller of the two is taken, with lambda = 6. d is `reduction`; products of 16-bit
       operands are exact in float32 (22 bits at most), products of float32 operands
       are rounded themselves, so that d is one more.
-    - *tf32.* Only if `tf32`: a GPU cuts float32 operands to 10 mantissa bits, which
+    - *tf32.* Only if `on_gpu`: a GPU cuts float32 operands to 10 mantissa bits, which
       changes each by up to 2^-10 and a product by up to 2^-9 + 2^-20 of itself. The cut
       always goes towards zero, so this part grows with S and not with a square root.
       JAX's interpreter multiplies in full float32.
+    - *8-bit floats.* Only if `on_gpu`, too: the tensor cores add their products with 13
+      bits, see `kgen.float8`. The error grows with the largest partial sum, which is
+      taken as |s| or, where the sum cancels, as 2 S / sqrt(d).
     - *Result.* Rounding a sum s to `out_dtype` adds up to v |s|, v = 2^-8 for bfloat16
       and 2^-11 for float16, or half the smallest subnormal. A float32 result is the
       accumulator itself and is not rounded again.
@@ -67,14 +71,17 @@ def tolerance(
       reduction: Number of products per element.
       operand_dtype: Elements of the operands.
       out_dtype: Elements of the result.
-      tf32: Whether float32 operands are cut to tf32.
+      on_gpu: Whether a GPU multiplied, and not JAX's interpreter.
     """
     operations = reduction + (operand_dtype == "float32")
     growth = min(operations, CONFIDENCE * math.sqrt(operations))
     relative = growth * ACCUMULATOR.unit_roundoff
-    if tf32 and operand_dtype == "float32":
+    if on_gpu and operand_dtype == "float32":
         relative += 2 * TF32_DROPPED + TF32_DROPPED**2
     accumulated = relative * magnitude
+    if on_gpu and operand_dtype in float8.FLOAT8:
+        largest = np.abs(expected) + float8.largest_partial_sum(reduction) * magnitude
+        accumulated = accumulated + float8.sum_error(reduction) * largest
     if out_dtype == "float32":
         return accumulated
     out = FORMATS[out_dtype]
@@ -88,6 +95,7 @@ def exact(
     magnitude: Array,
     *,
     out_dtype: str,
+    operand_dtype: str = "float32",
     suspects: Suspects = tuple,
 ) -> str | None:
     """Compares bit for bit; zeros of either sign are equal.
@@ -97,15 +105,19 @@ def exact(
       expected: The exact result, before it is rounded to `out_dtype`.
       magnitude: The sums of absolute values: no partial sum is larger.
       out_dtype: Elements of the result.
+      operand_dtype: Elements of the operands.
       suspects: Makes the results of well-known faults, by name and not rounded.
 
     Raises:
-      BadReferenceError: a sum is not exact in float32 or overflows `out_dtype`.
+      BadReferenceError: a sum is not exact where it is added or overflows `out_dtype`.
     """
     _check_finite(expected)
-    if magnitude.max(initial=0) > 2.0**ACCUMULATOR.precision:
+    limit, where = 2.0**ACCUMULATOR.precision, "in float32"
+    if operand_dtype in float8.FLOAT8:
+        limit, where = float8.EXACT_SUM, "where a GPU adds products of 8-bit floats"
+    if magnitude.max(initial=0) > limit:
         raise BadReferenceError(
-            f"partial sums up to {magnitude.max():.0f} are not exact in float32"
+            f"partial sums up to {magnitude.max():.0f} are not exact {where}"
         )
     out = FORMATS[out_dtype]
     rounded = out.round(expected)

@@ -159,7 +159,7 @@ class Level:
                 on_device = [jax.device_put(values) for values in inputs]
                 first, difference = repeats.repeat(kernel, on_device, runs)
                 # A wrong result says more than that it changes.
-                numerics.check(first, reference, self.request, kind, tf32=True)
+                numerics.check(first, reference, self.request, kind, on_gpu=True)
                 if difference is not None:
                     raise LevelError(f"{difference}; {repeats.A_RACE}")
         except LevelError as error:

@@ -11,7 +11,7 @@ from typing import Any
 from kgen.verify import upstream
 from kgen.verify.explain import LevelError, NotModelledError, explain
 from kgen.verify.reference import matmul_shapes
-from kgen.verify.request import DTYPES, Case, OperandCase, Request, RequestCase
+from kgen.verify.request import OUT_DTYPES, Case, OperandCase, Request, RequestCase
 
 ARCHS = ("sm_90a",)
 """What JAX lowers for where there is no GPU."""
@@ -62,7 +62,7 @@ def operands(request: Request, case: Case) -> list[Any]:
     if isinstance(case, OperandCase):
         return [struct(shape, dtype) for dtype, shape in case.shapes()]
     shapes = matmul_shapes(request, case)
-    return [struct(shape, request.operand_dtype) for shape in shapes]
+    return list(map(struct, shapes, request.operand_dtypes))
 
 
 def called(function: Callable[..., Any], case: Case) -> Callable[..., Any]:
@@ -112,7 +112,7 @@ def _check_result(lowered: Any, request: Request, case: RequestCase, step: str) 
     shapes = [list(result.shape) for result in results]
     found = ", ".join(f"{r.dtype}{list(r.shape)}" for r in results)
     expected = [case.m, case.n]
-    dtypes = [request.out_dtype] if request.out_dtype else DTYPES
+    dtypes = [request.out_dtype] if request.out_dtype else OUT_DTYPES
     if shapes != [expected] or results[0].dtype not in dtypes:
         wanted = " or ".join(f"{dtype}{expected}" for dtype in dtypes)
         raise LevelError(f"at {step}: returns {found or 'nothing'}, expected {wanted}")

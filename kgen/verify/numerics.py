@@ -55,7 +55,7 @@ def draw(request: Request, case: Case, kind: str) -> tuple[list[Any], Reference]
 
 
 def check(
-    result: Any, reference: Reference, request: Request, kind: str, *, tf32: bool
+    result: Any, reference: Reference, request: Request, kind: str, *, on_gpu: bool
 ) -> None:
     """Compares what the function returned with what it should have.
 
@@ -64,7 +64,7 @@ def check(
       reference: What `draw` returned.
       request: Dtypes.
       kind: Kind of the inputs.
-      tf32: Whether float32 operands were cut to tf32, as a GPU does.
+      on_gpu: Whether a GPU multiplied, and not JAX's interpreter.
 
     Raises:
       LevelError: it is wrong, or the reference cannot serve as a test.
@@ -81,7 +81,7 @@ def check(
             f" {dtype}{list(reference.expected.shape)}"
         )
     try:
-        wrong = _compare(values, reference, request, dtype, kind, tf32=tf32)
+        wrong = _compare(values, reference, request, dtype, kind, on_gpu=on_gpu)
     except compare.BadReferenceError as error:
         raise LevelError(str(error)) from error
     if wrong is not None:
@@ -95,7 +95,7 @@ def _compare(
     dtype: str,
     kind: str,
     *,
-    tf32: bool,
+    on_gpu: bool,
 ) -> str | None:
     assert reference.expected is not None
     if dtype.startswith(("int", "uint", "bool")):
@@ -110,6 +110,7 @@ def _compare(
             reference.expected,
             reference.magnitude,
             out_dtype=dtype,
+            operand_dtype=request.operand_dtype or "float32",
             suspects=reference.suspects,
         )
     allowed = compare.tolerance(
@@ -118,7 +119,7 @@ def _compare(
         reduction=reference.reduction,
         operand_dtype=request.operand_dtype or "float32",
         out_dtype=dtype,
-        tf32=tf32,
+        on_gpu=on_gpu,
     )
     return compare.close(values, reference.expected, allowed, out_dtype=dtype)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kgen import operations
+from kgen import float8, operations
 from kgen.verify.compare import BadReferenceError
 from kgen.verify.floats import FORMATS, Array
 from kgen.verify.request import (
@@ -66,13 +66,23 @@ class Operation:
 
 
 def draw_values(
-    rng: np.random.Generator, kind: str, dtype: str, shape: tuple[int, ...]
+    rng: np.random.Generator,
+    kind: str,
+    dtype: str,
+    shape: tuple[int, ...],
+    reduction: int = 1,
 ) -> Array:
     """Draws operands that `dtype` holds exactly.
 
     `INTEGERS` are uniform in [-3, 3], so that sums are exact in float32 up to a length
-    of 2^24 / 9; `NORMAL` are independent standard normal values.
+    of 2^24 / 9; `NORMAL` are independent standard normal values. 8-bit floats are -1, 0
+    and 1, and so few of them other than 0 that sums of `reduction` products are exact
+    in a GPU's tensor cores.
     """
+    if kind == INTEGERS and dtype in float8.FLOAT8:
+        share = float8.share_of_ones(reduction)
+        signs = rng.choice([-1.0, 0.0, 1.0], shape, p=[share / 2, 1 - share, share / 2])
+        return np.asarray(signs, np.float64)
     if kind == INTEGERS or dtype.startswith(("int", "uint", "bool")):
         low, high = -LARGEST_INTEGER, LARGEST_INTEGER + 1
         if dtype.startswith(("uint", "bool")):
@@ -96,8 +106,10 @@ def matmul_shapes(
 def _draw_matmul(request: Request, case: RequestCase, kind: str) -> Reference:
     rng = np.random.default_rng([case.m, case.n, case.k, KINDS.index(kind)])
     inputs = tuple(
-        draw_values(rng, kind, request.operand_dtype, shape)
-        for shape in matmul_shapes(request, case)
+        draw_values(rng, kind, dtype, shape, case.k)
+        for dtype, shape in zip(
+            request.operand_dtypes, matmul_shapes(request, case), strict=True
+        )
     )
     a, b = inputs
     if request.layout == "nt":
@@ -128,8 +140,10 @@ def _draw_function(request: Request, case: OperandCase, kind: str) -> Reference:
     shapes = case.shapes()
     sizes = [size for _, shape in shapes for size in shape]
     rng = np.random.default_rng([*sizes, KINDS.index(kind)])
-    inputs = tuple(draw_values(rng, kind, dtype, shape) for dtype, shape in shapes)
     reduction = max(sizes, default=1)
+    inputs = tuple(
+        draw_values(rng, kind, dtype, shape, reduction) for dtype, shape in shapes
+    )
     if not request.reference:
         nothing = np.zeros(())
         return Reference(

@@ -9,6 +9,8 @@ import json
 import re
 from typing import Any, Self
 
+from kgen.float8 import FLOAT8
+
 PASSED, FAILED, NOT_RUN = "passed", "failed", "not_run"
 STATUSES = (PASSED, FAILED, NOT_RUN)
 
@@ -21,7 +23,8 @@ MATMUL, FUNCTION = "matmul", "function"
 OPERATION = "operation"
 """Begins a reference that a plug-in brings: `operation:scale`."""
 LAYOUTS = ("nn", "nt")
-DTYPES = ("float16", "bfloat16", "float32")
+OUT_DTYPES = ("float16", "bfloat16", "float32")
+DTYPES = (*OUT_DTYPES, *FLOAT8)
 _OPERAND = re.compile(r"([a-z][a-z0-9_]*)\[((?:[0-9]+(?:,[0-9]+)*)?)\]")
 
 
@@ -89,7 +92,8 @@ class Request:
       arch: GPU architecture that the module is lowered for.
       cases: Sizes, in the order in which they are tried.
       layout: `nn`, or `nt` if B is [n, k].
-      operand_dtype: Elements of A and B; empty for a `function`.
+      operand_dtype: Elements of A; empty for a `function`.
+      b_dtype: Elements of B; empty if they are A's.
       out_dtype: Elements of the result; empty if whatever it returns is right.
       path: The module's file if it is imported where it lies, with what it imports from
         there; empty if `source` stands for itself.
@@ -111,6 +115,7 @@ class Request:
     cases: tuple[Case, ...]
     layout: str = "nn"
     operand_dtype: str = ""
+    b_dtype: str = ""
     out_dtype: str = ""
     path: str = ""
     reference: str = ""
@@ -124,11 +129,17 @@ class Request:
         _one_of("layout", self.layout, LAYOUTS)
         if self.op == MATMUL:
             _one_of("operand_dtype", self.operand_dtype, DTYPES)
-            _one_of("out_dtype", self.out_dtype or DTYPES[0], DTYPES)
+            _one_of("b_dtype", self.b_dtype or DTYPES[0], DTYPES)
+            _one_of("out_dtype", self.out_dtype or OUT_DTYPES[0], OUT_DTYPES)
         if not all(isinstance(case, _CASES[self.op]) for case in self.cases):
             raise ValueError(f"the cases must be {_CASES[self.op].__name__}s")
         if not self.name.isidentifier():
             raise ValueError(f"name must be an identifier, got {self.name!r}")
+
+    @property
+    def operand_dtypes(self) -> tuple[str, str]:
+        """Elements of A and of B."""
+        return self.operand_dtype, self.b_dtype or self.operand_dtype
 
     @property
     def functions(self) -> tuple[str, ...]:

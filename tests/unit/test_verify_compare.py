@@ -232,12 +232,12 @@ def test_tolerance_counts_the_rounded_products_of_float32_operands():
 
 def test_tolerance_of_tf32_grows_with_the_magnitude():
     options = {"reduction": 63, "operand_dtype": "float32"}
-    cut = tolerance(magnitude=10, tf32=True, **options) - tolerance(
+    cut = tolerance(magnitude=10, on_gpu=True, **options) - tolerance(
         magnitude=10, **options
     )
     assert cut == pytest.approx(10 * (2.0**-9 + 2.0**-20))
     # 16-bit operands are not cut.
-    assert tolerance(reduction=1, tf32=True) == 2.0**-24
+    assert tolerance(reduction=1, on_gpu=True) == 2.0**-24
 
 
 @pytest.mark.parametrize(

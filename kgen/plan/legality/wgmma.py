@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kgen.float8 import FLOAT8
 from kgen.plan.legality.base import Finding, rule
 from kgen.rules import TRACE, multiples
 
@@ -139,8 +140,9 @@ def tile_k(candidate: "Candidate") -> Iterator[Finding]:
 
 @rule(
     "KG105",
-    title="A and B have the same dtype",
-    reason="wgmma takes one element type for both operands (fp8 kinds apart).",
+    title="A and B have the same dtype, or 8-bit floats both",
+    reason="wgmma takes one element type for both operands. Only float8_e4m3fn and "
+    "float8_e5m2 go together.",
     source=PTX,
     bad='[dtypes]\na = "float16"\nb = "bfloat16"',
     good='[dtypes]\na = "bfloat16"\nb = "bfloat16"',
@@ -148,18 +150,21 @@ def tile_k(candidate: "Candidate") -> Iterator[Finding]:
 )
 def same_dtype(candidate: "Candidate") -> Iterator[Finding]:
     a, b = candidate.spec.dtypes.a, candidate.spec.dtypes.b
-    if a != b:
+    allowed = FLOAT8 if a in FLOAT8 else (a,)
+    if b not in allowed:
         yield Finding(
-            "dtypes.b", f'dtypes.b = "{b}" differs from dtypes.a = "{a}"', f'"{a}"'
+            "dtypes.b",
+            f'dtypes.b = "{b}" differs from dtypes.a = "{a}"',
+            " or ".join(f'"{dtype}"' for dtype in allowed),
         )
 
 
 @rule(
     "KG106",
     title="The accumulator has a dtype that the operands allow",
-    reason="bfloat16 and float32 operands accumulate in float32, int8 in int32. float16 can "
-    "accumulate in float16, too, which overflows at 65,504 and loses 13 bits on the "
-    "way: in a spec it is refused.",
+    reason="bfloat16 and float32 operands accumulate in float32, int8 in int32. float16 and "
+    "8-bit floats can accumulate in float16, too, which overflows at 65,504 and loses 13 "
+    "bits on the way: in a spec it is refused.",
     source=PTX,
     bad='[dtypes]\naccumulator = "float16"',
     good='[dtypes]\naccumulator = "float32"',
@@ -176,8 +181,8 @@ def accumulator(candidate: "Candidate") -> Iterator[Finding]:
 @rule(
     "KG107",
     title="Only 16-bit operands may be transposed",
-    reason="wgmma reads float32 (tf32) operands K-major only: A as [m, k] and B as "
-    "[n, k].",
+    reason="wgmma reads float32 (tf32) and 8-bit operands K-major only: A as [m, k] and "
+    "B as [n, k].",
     source=PTX + ", matrix descriptor; reproduced on a CPU",
     bad='[kernel]\nlayout = "nn"\n[dtypes]\na = "float32"\nb = "float32"',
     good='[kernel]\nlayout = "nt"\n[dtypes]\na = "float32"\nb = "float32"',

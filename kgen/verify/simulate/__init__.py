@@ -105,7 +105,7 @@ class Simulator:
                 try:
                     inputs, reference = numerics.draw(self.request, case, kind)
                     result = self._execute(kernel, inputs)
-                    numerics.check(result, reference, self.request, kind, tf32=False)
+                    numerics.check(result, reference, self.request, kind, on_gpu=False)
                 except NotModelledError:
                     raise
                 except LevelError as error:
