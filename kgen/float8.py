@@ -13,7 +13,7 @@ bits in all). Sums of integers below 2**SUM_BITS lose nothing.
 """
 WGMMA_K = 32
 """Products that one wgmma of 8-bit operands adds at once."""
-EXACT_SUM = 2**SUM_BITS
+EXACT_SUM: int = 2**SUM_BITS
 """Sums of integers up to this size are exact."""
 CONFIDENCE = 4.0
 """Typical deviations that a sum of independent errors stays below."""

@@ -3,7 +3,7 @@
 import textwrap
 
 from kgen.emit.literals import LINE_LENGTH, tuples
-from kgen.float8 import FLOAT8
+from kgen.float8 import FLOAT8, SUM_BITS
 from kgen.plan.dtypes import PRECISION
 from kgen.plan.model import Case, MatmulPlan
 
@@ -104,6 +104,15 @@ def _tolerance(plan: MatmulPlan) -> tuple[str, str]:
     if plan.operand_dtype == "float32":
         # Each factor loses up to 2**-10 of itself, and so a product twice that.
         other, other_reason = "2.0**-9 * size", "the factors to tf32 before that"
+    if plan.operand_dtype in FLOAT8:
+        other = (
+            f"2.0**-{SUM_BITS} * (np.sqrt(a.shape[1]) / 32 + 4)"
+            " * (np.sqrt(a.shape[1]) * np.abs(expected) + 2 * size)"
+        )
+        other_reason = (
+            f"before that a GPU adds products of 8-bit floats with {SUM_BITS} bits: it "
+            "cuts off all sums of 32, and all products"
+        )
     if rtol is not None:
         relative = repr(rtol)
         relative_reason = f"rtol = {rtol!r} by the spec"

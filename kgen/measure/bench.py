@@ -19,6 +19,7 @@ from kgen.measure import peers, process, results, sweep
 from kgen.measure.decode import decode
 from kgen.measure.problem import Problem
 from kgen.measure.results import Document, Machine, Record
+from kgen.plan.dtypes import default_out
 from kgen.verify import verify
 from kgen.verify.request import GPU, MATMUL, Request, RequestCase
 
@@ -220,7 +221,8 @@ def _begun(job: Job) -> Record:
         shape=job.shape,
         layout=request.layout,
         operand_dtype=request.operand_dtype,
-        out_dtype=request.out_dtype or request.operand_dtype,
+        b_dtype=request.b_dtype,
+        out_dtype=request.out_dtype or default_out(request.operand_dtype),
         arch=request.arch,
         source_digest=hashlib.sha256(request.source.encode()).hexdigest()[:DIGITS],
         spec_digest=header.spec_digest if header else "",

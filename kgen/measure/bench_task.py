@@ -15,6 +15,7 @@ from kgen.measure.problem import Problem
 from kgen.measure.results import Peer, Tried
 from kgen.measure.timing import Compiled, Sets
 from kgen.measure.worker import Session, Worker, in_a_line
+from kgen.plan.dtypes import default_out
 from kgen.verify import layout, ptxas
 from kgen.verify.explain import LevelError, explain
 from kgen.verify.request import Request
@@ -46,7 +47,9 @@ class Bench:
         self._problem = Problem(
             shape=tuple(self._job["shape"]),
             operand_dtype=self._request.operand_dtype,
-            out_dtype=self._request.out_dtype or self._request.operand_dtype,
+            b_dtype=self._request.b_dtype,
+            out_dtype=self._request.out_dtype
+            or default_out(self._request.operand_dtype),
             layout=self._request.layout,
         )
         self._directory = Path(self._job["directory"])
@@ -97,9 +100,7 @@ class Bench:
         """Times a kernel that is right, and its peers in turns with it."""
         self._worker.stage("drawing operands")
         problem, l2_bytes = self._problem, self._session.l2_bytes
-        sets = operands.draw(
-            problem.shape, problem.operand_dtype, problem.layout, l2_bytes=l2_bytes
-        )
+        sets = operands.draw(problem, l2_bytes=l2_bytes)
         self._worker.stage("compiling for the times")
         executables = {OURS: timing.compile_each(function, sets)}
         found = _Peers(self._job, problem, sets)

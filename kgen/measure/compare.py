@@ -116,7 +116,7 @@ def _changes(before: Document, now: Document) -> Iterator[Change]:
 
 
 def _key(record: Record) -> tuple[object, ...]:
-    dtypes = (record.operand_dtype, record.out_dtype)
+    dtypes = (*record.problem.operand_dtypes, record.out_dtype)
     return (record.name, record.shape, record.layout, *dtypes)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from kgen import float8
 from kgen.measure.problem import Problem
 from kgen.verify import compare, repeats
 from kgen.verify.explain import LevelError
@@ -68,17 +69,25 @@ def structs(problem: Problem) -> tuple[Any, Any]:
     import jax
 
     struct: Any = jax.ShapeDtypeStruct
-    a, b = (struct(s, problem.operand_dtype) for s in problem.operand_shapes)
+    a, b = map(struct, problem.operand_shapes, problem.operand_dtypes)
     return a, b
 
 
 def integers(problem: Problem) -> tuple[Any, Any]:
-    """Returns operands of independent integers in [-3, 3]."""
+    """Returns operands of independent integers in [-3, 3].
+
+    Those of 8-bit floats are -1, 0 and 1, as `kgen.float8` says.
+    """
     import jax
 
-    def draw(key: Any, shape: tuple[int, int]) -> Any:
+    def draw(key: Any, shape: tuple[int, int], dtype: str) -> Any:
+        if dtype in float8.FLOAT8:
+            share = float8.share_of_ones(problem.shape[2])
+            position = jax.random.uniform(key, shape)
+            ones = (position < share / 2).astype(dtype)
+            return ones - (position > 1 - share / 2).astype(dtype)
         values = jax.random.randint(key, shape, -LARGEST_INTEGER, LARGEST_INTEGER + 1)
-        return values.astype(problem.operand_dtype)
+        return values.astype(dtype)
 
     return _draw(draw, problem, seed=1)
 
@@ -87,8 +96,8 @@ def normal(problem: Problem) -> tuple[Any, Any]:
     """Returns operands of independent standard normal values."""
     import jax
 
-    def draw(key: Any, shape: tuple[int, int]) -> Any:
-        return jax.random.normal(key, shape, np.float32).astype(problem.operand_dtype)
+    def draw(key: Any, shape: tuple[int, int], dtype: str) -> Any:
+        return jax.random.normal(key, shape, np.float32).astype(dtype)
 
     return _draw(draw, problem, seed=2)
 
@@ -97,8 +106,8 @@ def _draw(draw: Callable[..., Any], problem: Problem, *, seed: int) -> tuple[Any
     import jax
 
     keys = jax.random.split(jax.random.key(seed), 2)
-    jitted = jax.jit(draw, static_argnums=1)
-    a, b = map(jitted, keys, problem.operand_shapes)
+    jitted = jax.jit(draw, static_argnums=(1, 2))
+    a, b = map(jitted, keys, problem.operand_shapes, problem.operand_dtypes)
     return a, b
 
 
@@ -119,13 +128,23 @@ def differs_from_xla(
     expected = jax.jit(exact)(*operands)
     if not int(jax.jit(count)(product, expected)):
         return None
-    magnitude = np.array([float(LARGEST_INTEGER**2 * problem.shape[2])])
+    magnitude = np.array([_largest_sum(problem)])
     return compare.exact(
         np.asarray(product).astype(np.float64),
         np.asarray(expected).astype(np.float64),
         magnitude,
         out_dtype=problem.out_dtype,
+        operand_dtype=problem.operand_dtype,
     )
+
+
+def _largest_sum(problem: Problem) -> float:
+    """Returns what no partial sum of products of integers is larger than."""
+    k = problem.shape[2]
+    if problem.operand_dtype in float8.FLOAT8:
+        # Half of it is what `integers` aims at, give or take a hundredth.
+        return min(k, float8.EXACT_SUM)
+    return LARGEST_INTEGER**2 * k
 
 
 def sampled_rows(m: int) -> Any:

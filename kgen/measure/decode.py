@@ -15,7 +15,7 @@ def decode[T](cls: type[T], value: Any, place: str = "") -> T:
     """Returns an instance of a dataclass from a JSON object.
 
     Fields may be dataclasses, `tuple[X, ...]`, `X | None`, text, integers, floats and
-    truth values. Whatever is missing or unknown is an error.
+    truth values. Whatever is missing and has no default, or is unknown, is an error.
 
     Raises:
       DecodeError: the value is not of that kind.
@@ -25,12 +25,12 @@ def decode[T](cls: type[T], value: Any, place: str = "") -> T:
     fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     hints = typing.get_type_hints(cls)
     for name in [*fields, *value]:
-        if name not in value:
-            raise DecodeError(f"{_join(place, name)}: is missing")
         if name not in fields:
             raise DecodeError(f"{_join(place, name)}: is not known")
+        if name not in value and fields[name].default is dataclasses.MISSING:
+            raise DecodeError(f"{_join(place, name)}: is missing")
     found = {
-        name: _value(hints[name], value[name], _join(place, name)) for name in fields
+        name: _value(hints[name], value[name], _join(place, name)) for name in value
     }
     try:
         return cls(**found)

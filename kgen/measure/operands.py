@@ -14,15 +14,11 @@ BEYOND_L2 = 3
 MOST_SETS = 32
 
 
-def draw(
-    shape: tuple[int, int, int], dtype: str, layout: str, *, l2_bytes: int
-) -> list[tuple[Any, Any]]:
+def draw(problem: Problem, *, l2_bytes: int) -> list[tuple[Any, Any]]:
     """Returns sets of operands on JAX's default device.
 
     Args:
-      shape: (m, n, k).
-      dtype: Elements of A and B.
-      layout: `nn` if B is [k, n], `nt` if it is [n, k].
+      problem: What is computed of them.
       l2_bytes: Size of the L2 cache.
 
     Returns:
@@ -30,14 +26,11 @@ def draw(
     """
     import jax
 
-    problem = Problem(shape=shape, operand_dtype=dtype, out_dtype=dtype, layout=layout)
     count = count_sets(problem.operand_bytes, l2_bytes)
     keys = jax.random.split(jax.random.key(0), (count, 2))
-    normal = _normal(dtype)
-    sets = [
-        tuple(normal(k, s) for k, s in zip(pair, problem.operand_shapes, strict=True))
-        for pair in keys
-    ]
+    a_normal, b_normal = map(_normal, problem.operand_dtypes)
+    a_shape, b_shape = problem.operand_shapes
+    sets = [(a_normal(a, a_shape), b_normal(b, b_shape)) for a, b in keys]
     wait: Any = jax.block_until_ready
     return [(a, b) for a, b in wait(sets)]
 

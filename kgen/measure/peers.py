@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kgen.errors import KgenError, UsageError
+from kgen.float8 import FLOAT8
 from kgen.measure.problem import Problem
 from kgen.measure.timing import Compiled, Sets, compile_each
 
@@ -45,7 +46,9 @@ def xla(problem: Problem) -> Callable[..., Any]:
     import jax.numpy as jnp
 
     dtype = problem.out_dtype
+    # Of 8-bit floats cuBLAS makes any result, of others their own dtype or float32.
     direct = dtype in (problem.operand_dtype, "float32")
+    direct = direct or problem.operand_dtype in FLOAT8
 
     def product(a: Any, b: Any) -> Any:
         b = b if problem.layout == "nn" else b.T
@@ -66,6 +69,8 @@ def compile_torch(problem: Problem, sets: Sets) -> Compiled:
     Raises:
       NoPeerError: PyTorch is not there, or sees no GPU.
     """
+    if problem.operand_dtype in FLOAT8:
+        raise NoPeerError("torch.matmul takes no 8-bit floats")
     try:
         torch = importlib.import_module("torch")
     except ImportError as error:

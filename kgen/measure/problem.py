@@ -14,15 +14,17 @@ class Problem:
 
     Attributes:
       shape: (m, n, k).
-      operand_dtype: Elements of A and B.
+      operand_dtype: Elements of A.
       out_dtype: Elements of C.
       layout: `nn` if B is [k, n], `nt` if it is [n, k].
+      b_dtype: Elements of B; empty if they are A's.
     """
 
     shape: tuple[int, int, int]
     operand_dtype: str
     out_dtype: str
     layout: str = "nn"
+    b_dtype: str = ""
 
     def __post_init__(self) -> None:
         if self.layout not in LAYOUTS:
@@ -33,6 +35,11 @@ class Problem:
         """Shapes of A and B."""
         m, n, k = self.shape
         return (m, k), ((k, n) if self.layout == "nn" else (n, k))
+
+    @property
+    def operand_dtypes(self) -> tuple[str, str]:
+        """Elements of A and of B."""
+        return self.operand_dtype, self.b_dtype or self.operand_dtype
 
     @property
     def operand_bytes(self) -> int:

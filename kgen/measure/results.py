@@ -8,7 +8,7 @@ from kgen.measure.decode import one_of
 from kgen.measure.problem import Problem
 from kgen.measure.timing import Samples
 from kgen.roofline import Waves, roofline
-from kgen.verify.request import DTYPES, LAYOUTS, LevelResult
+from kgen.verify.request import DTYPES, LAYOUTS, OUT_DTYPES, LevelResult
 
 KIND = "kgen bench"
 FORMAT = 1
@@ -103,7 +103,7 @@ class Record:
       path: Its file; empty if it has none.
       shape: m, n and k.
       layout: `nn`, or `nt` if B is [n, k].
-      operand_dtype: Elements of A and B.
+      operand_dtype: Elements of A.
       out_dtype: Elements of the result.
       arch: The architecture that it is made for.
       source_digest: Digest of the module's text, as it was run.
@@ -120,6 +120,7 @@ class Record:
       notes: What ptxas found worth telling.
       timing: How long it took; null if it was not measured.
       peers: What it was measured against.
+      b_dtype: Elements of B; empty if they are A's.
     """
 
     target: str
@@ -142,6 +143,7 @@ class Record:
     notes: tuple[str, ...]
     timing: Timing | None
     peers: tuple[Peer, ...]
+    b_dtype: str = ""
 
     def __post_init__(self) -> None:
         one_of("status", self.status, STATUSES)
@@ -154,7 +156,8 @@ class Record:
         one_of("arch", self.arch, tuple(ARCHS))
         one_of("layout", self.layout, LAYOUTS)
         one_of("operand_dtype", self.operand_dtype, DTYPES)
-        one_of("out_dtype", self.out_dtype, DTYPES)
+        one_of("b_dtype", self.b_dtype or DTYPES[0], DTYPES)
+        one_of("out_dtype", self.out_dtype, OUT_DTYPES)
 
     @property
     def problem(self) -> Problem:
@@ -163,6 +166,7 @@ class Record:
         return Problem(
             shape=(m, n, k),
             operand_dtype=self.operand_dtype,
+            b_dtype=self.b_dtype,
             out_dtype=self.out_dtype,
             layout=self.layout,
         )

@@ -84,12 +84,7 @@ class _Share:
         problem = self._problem
         with self._gpu():
             self._integers = correct.integers(problem)
-            self._sets = operands.draw(
-                problem.shape,
-                problem.operand_dtype,
-                problem.layout,
-                l2_bytes=self._session.l2_bytes,
-            )
+            self._sets = operands.draw(problem, l2_bytes=self._session.l2_bytes)
 
     @contextlib.contextmanager
     def _gpu(self) -> Iterator[None]:

@@ -18,9 +18,7 @@ def _no_float(value: object) -> object:
     return value
 
 
-OperandDtype = Literal[
-    "float16", "bfloat16", "float32", "float8_e4m3fn", "float8_e5m2"
-]
+OperandDtype = Literal["float16", "bfloat16", "float32", "float8_e4m3fn", "float8_e5m2"]
 ResultDtype = Literal["float16", "bfloat16", "float32"]
 SwizzleBytes = Annotated[Literal[32, 64, 128], BeforeValidator(_no_float)]
 # The newest format of specs; `kgen.spec.migrations` leads to it from older ones.

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from kgen.float8 import FLOAT8, largest_partial_sum, sum_error
 from kgen.measure.problem import Problem
 
 GPU_METER = "kgen.tune.meter:GpuMeter"
@@ -91,12 +92,7 @@ class GpuMeter:
         from kgen.measure import machine, operands, peers
 
         problem = self._problem
-        self._sets = operands.draw(
-            problem.shape,
-            problem.operand_dtype,
-            problem.layout,
-            l2_bytes=machine.l2_bytes(self._arch),
-        )
+        self._sets = operands.draw(problem, l2_bytes=machine.l2_bytes(self._arch))
         self._peer = peers.compile_xla(problem, self._sets)
         wide = dataclasses.replace(problem, out_dtype="float32")
         self._expected = jax.jit(peers.xla(wide))(*self._sets[0])
@@ -127,8 +123,8 @@ def worst_error(result: Any, expected: Any, problem: Problem) -> float:
     It is infinite if there is a NaN.
 
     Rounding to the result's dtype is allowed, and an error of the sums as float32
-    accumulators have it in any order. Operands in float32 are multiplied as tf32, by
-    XLA too.
+    accumulators have it in any order. Operands in float32 are multiplied as tf32, and
+    products of 8-bit floats are added with few bits, by XLA too.
 
     Args:
       result: The product.
@@ -140,11 +136,15 @@ def worst_error(result: Any, expected: Any, problem: Problem) -> float:
 
     finfo: Any = jnp.finfo
     tf32 = problem.operand_dtype == "float32"
-    of_sums = (8e-3 if tf32 else 1e-3) * problem.shape[2] ** 0.5
+    k, relative = problem.shape[2], 0.0
+    of_sums, rest = (8e-3 if tf32 else 1e-3) * k**0.5, k * largest_partial_sum(k)
+    if problem.operand_dtype in FLOAT8:
+        relative = 2 * sum_error(k)
 
     @jax.jit
     def worst(result: Any, expected: Any) -> Any:
-        allowed = finfo(result.dtype).eps * jnp.abs(expected) + of_sums
+        size = jnp.abs(expected)
+        allowed = finfo(result.dtype).eps * size + of_sums + relative * (size + rest)
         error = jnp.abs(result.astype(jnp.float32) - expected) / allowed
         # XLA's maximum may lose a NaN, on a CPU for one.
         return jnp.max(jnp.where(jnp.isnan(error), jnp.inf, error))

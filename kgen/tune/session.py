@@ -163,6 +163,7 @@ def tune_subject(
     problem = Problem(
         shape=subject.shape,
         operand_dtype=plan.operand_dtype,
+        b_dtype=plan.b_dtype,
         out_dtype=plan.out_dtype,
         layout=plan.layout,
     )
@@ -200,7 +201,7 @@ def key_of(subject: Subject, machine: Mapping[str, str], template: str) -> Key:
         op=plan.op,
         dtypes=(
             ("accumulator", spec.dtypes.accumulator),
-            ("operands", plan.operand_dtype),
+            ("operands", _operands(plan)),
             ("out", plan.out_dtype),
         ),
         layout=plan.layout,
@@ -210,6 +211,11 @@ def key_of(subject: Subject, machine: Mapping[str, str], template: str) -> Key:
         jax=machine["jax"],
         template=template,
     )
+
+
+def _operands(plan: MatmulPlan) -> str:
+    """Returns the operands' dtypes; one word if they are the same."""
+    return " x ".join(dict.fromkeys((plan.operand_dtype, plan.b_dtype)))
 
 
 def _plan_of(subject: Subject) -> MatmulPlan:

@@ -128,8 +128,8 @@ class Request:
         _one_of("op", self.op, tuple(_CASES))
         _one_of("layout", self.layout, LAYOUTS)
         if self.op == MATMUL:
-            _one_of("operand_dtype", self.operand_dtype, DTYPES)
-            _one_of("b_dtype", self.b_dtype or DTYPES[0], DTYPES)
+            for dtype in self.operand_dtypes:
+                _one_of("operand_dtype", dtype, DTYPES)
             _one_of("out_dtype", self.out_dtype or OUT_DTYPES[0], OUT_DTYPES)
         if not all(isinstance(case, _CASES[self.op]) for case in self.cases):
             raise ValueError(f"the cases must be {_CASES[self.op].__name__}s")

@@ -12,6 +12,7 @@ from kgen.plan import make_plan
 from kgen.rules import all_rules
 
 DTYPES = ("float16", "bfloat16", "float32")
+FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
 SIZES = st.one_of(
     st.sampled_from([8, 16, 24, 32, 48, 64, 96, 128, 192, 256]), st.integers(1, 300)
 )
@@ -28,14 +29,15 @@ def tables(draw, sizes=SIZES, shared=True):
         text = f'"{value}"' if isinstance(value, str) else str(value).lower()
         return f"{key} = {text}\n"
 
-    dtype = draw(st.sampled_from(DTYPES))
+    dtype = draw(st.sampled_from((*DTYPES, *FLOAT8)))
+    other = draw(st.sampled_from(FLOAT8)) if dtype in FLOAT8 else dtype
     swizzles = st.sampled_from([32, 64, 128, "auto"])
     return "".join(
         (
             "[kernel]\n",
             maybe("layout", st.sampled_from(["nn", "nt"])),
             maybe("entry_point", st.sampled_from(["kernel", "pallas_call"])),
-            f'[dtypes]\na = "{dtype}"\nb = "{dtype}"\n',
+            f'[dtypes]\na = "{dtype}"\nb = "{other}"\n',
             maybe("out", st.sampled_from(DTYPES)),
             "[tile]\n",
             *(maybe(key, sizes) for key in "mnk"),

@@ -16,6 +16,8 @@ from kgen.measure.problem import Problem
 
 PROBLEM = Problem(shape=(64, 128, 256), operand_dtype="bfloat16", out_dtype="bfloat16")
 LARGE = dataclasses.replace(PROBLEM, shape=(4096, 8192, 4096))
+NT_PROBLEM = dataclasses.replace(PROBLEM, layout="nt")
+SMALL_PROBLEM = Problem(shape=(8, 4, 16), operand_dtype="float32", out_dtype="float32")
 
 
 @pytest.mark.parametrize(
@@ -29,7 +31,7 @@ def test_operands_go_beyond_l2_three_times_within_bounds(
 
 
 def test_operands_are_normal_distinct_and_the_same_every_time():
-    sets = operands.draw((64, 128, 256), "bfloat16", "nt", l2_bytes=65_536)
+    sets = operands.draw(NT_PROBLEM, l2_bytes=65_536)
     assert [(a.shape, b.shape) for a, b in sets] == [((64, 256), (128, 256))] * 2
     assert {each.dtype for pair in sets for each in pair} == {jnp.dtype("bfloat16")}
     values = [np.asarray(each, np.float64) for pair in sets for each in pair]
@@ -40,7 +42,7 @@ def test_operands_are_normal_distinct_and_the_same_every_time():
         assert len(np.unique(each)) > 1500
     for left, right in itertools.combinations(values, 2):
         assert not np.array_equal(left.ravel()[:100], right.ravel()[:100])
-    again = operands.draw((64, 128, 256), "bfloat16", "nt", l2_bytes=65_536)
+    again = operands.draw(NT_PROBLEM, l2_bytes=65_536)
     for left, right in zip(jax.tree.leaves(sets), jax.tree.leaves(again), strict=True):
         assert np.array_equal(left, right)
 
@@ -55,7 +57,7 @@ def test_bytes_and_operations_of_a_problem():
 
 
 def test_an_executable_calls_the_function_on_every_set():
-    sets = operands.draw((8, 4, 16), "float32", "nn", l2_bytes=800)
+    sets = operands.draw(SMALL_PROBLEM, l2_bytes=800)
     compiled = timing.compile_each(lambda a, b: a @ b, sets)
     assert compiled.calls == len(sets) == 4
     for product, (a, b) in zip(compiled.run(sets), sets, strict=True):
@@ -147,7 +149,7 @@ def test_a_machine_is_told_as_text():
 @pytest.mark.parametrize("layout", ["nn", "nt"])
 def test_xla_is_the_product_in_the_dtype_that_was_asked_for(layout):
     problem = dataclasses.replace(PROBLEM, layout=layout, out_dtype="float32")
-    sets = operands.draw(problem.shape, "bfloat16", layout, l2_bytes=1)
+    sets = operands.draw(problem, l2_bytes=1)
     (product,) = peers.compile_xla(problem, sets).run(sets)
     assert product.dtype == jnp.float32
     a, b = (np.asarray(each, np.float64) for each in sets[0])
@@ -219,7 +221,7 @@ def test_torch_multiplies_every_set_and_may_be_timed_by_jax(monkeypatch, layout)
     torch = stand_in_torch()
     monkeypatch.setitem(sys.modules, "torch", torch)
     problem = dataclasses.replace(PROBLEM, layout=layout)
-    sets = operands.draw(problem.shape, "bfloat16", layout, l2_bytes=65_536)
+    sets = operands.draw(problem, l2_bytes=65_536)
     compiled = peers.compile_torch(problem, sets)
     # `profiler.measure` would trace whatever is not of this kind.
     assert isinstance(compiled.run, jax.stages.Wrapped)

@@ -20,6 +20,7 @@ def test_a_rendered_module_says_what_its_plan_says(name):
         arch=plan.arch,
         layout=plan.layout,
         operand_dtype=plan.operand_dtype,
+        b_dtype=plan.b_dtype,
         out_dtype=plan.out_dtype,
         multiples=plan.units,
         stages=plan.max_concurrent_steps,

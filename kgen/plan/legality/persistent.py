@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kgen.float8 import FLOAT8
 from kgen.plan.legality.base import Finding, rule
 
 if TYPE_CHECKING:
@@ -84,18 +85,18 @@ def swapped_pieces(candidate: "Candidate") -> Iterator[Finding]:
 
 @rule(
     "KG624",
-    title="Operands are swapped if both have 16 bits",
+    title="Operands are swapped if both have 8 or 16 bits",
     reason="A tile of B becomes the first operand of wgmma, and what is stored is "
-    "turned around in registers, which Mosaic GPU does for 16-bit operands.",
+    "turned around in registers, which was not tried for float32 operands.",
     source="Mosaic GPU, wgmma",
     bad=WS + "swap_operands = true\n"
     '[kernel]\nlayout = "nt"\n[dtypes]\na = "float32"\nb = "float32"',
     good=WS + "swap_operands = true",
 )
 def swapped_dtypes(candidate: "Candidate") -> Iterator[Finding]:
-    if candidate.swap_operands and candidate.itemsize != 2:
+    if candidate.swap_operands and candidate.itemsize > 2:
         yield Finding(
             "schedule.swap_operands",
             f"swap_operands = true with {candidate.spec.dtypes.a}",
-            "float16, bfloat16",
+            ", ".join(("float16", "bfloat16", *FLOAT8)),
         )

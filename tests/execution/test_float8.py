@@ -1,0 +1,88 @@
+"""Products of 8-bit floats, in every schedule: each passes static, lower and simulate."""
+
+import pytest
+from made import plan
+from mutants.nursery import Nursery
+from test_schedules import request_at
+
+from kgen.verify.request import LOWER, SIMULATE, STATIC
+
+TIMEOUT = 30.0
+NT = '[kernel]\nlayout = "nt"\n'
+E4M3 = '[dtypes]\na = "float8_e4m3fn"\nb = "float8_e4m3fn"\n'
+E5M2 = '[dtypes]\na = "float8_e5m2"\nb = "float8_e5m2"\n'
+MIXED = '[dtypes]\na = "float8_e4m3fn"\nb = "float8_e5m2"\n'
+TILE = "[tile]\nm = 64\nn = {}\n"
+RING = "[pipeline]\nmax_concurrent_steps = 2\n"
+ONE_WG = "[schedule]\nwarp_specialized = true\nnum_compute_wgs = 1\n"
+TWO_WGS = "[schedule]\nwarp_specialized = true\n"
+SWAPPED = "swap_operands = true\n"
+WALK, LONG = ((3, 1, 4), 2), ((2, 1, 3), None)
+
+SCHEDULES = {
+    "pipelined_narrow_swizzle": (
+        NT
+        + MIXED
+        + TILE.format(24)
+        + "k = 32\n"
+        + RING
+        + "[transforms]\nswizzle = 32\n",
+        (LONG,),
+    ),
+    "pallas_call_to_float16": (
+        NT
+        + 'entry_point = "pallas_call"\n'
+        + E5M2
+        + 'out = "float16"\n'
+        + TILE.format(64)
+        + RING,
+        (LONG,),
+    ),
+    "persistent_deep_step": (
+        NT
+        + MIXED
+        + "[tile]\nm = 128\nn = 64\nk = 256\n"
+        + RING
+        + TWO_WGS
+        + "persistent = true\n",
+        (WALK,),
+    ),
+    "persistent_cluster": (
+        NT
+        + E5M2
+        + 'out = "float32"\n'
+        + TILE.format(64)
+        + RING
+        + ONE_WG
+        + "persistent = true\n[cluster]\nm = 2\n",
+        (((4, 1, 4), 4),),
+    ),
+    "split_k_in_bands": (
+        NT
+        + E4M3
+        + TILE.format(64)
+        + RING
+        + ONE_WG
+        + 'split_k = 2\n[raster]\norder = "n"\nwidth = 2\n',
+        (LONG,),
+    ),
+    "swapped": (
+        NT + MIXED + "[tile]\nm = 8\nn = 128\n" + RING + TWO_WGS + SWAPPED,
+        (LONG,),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def prover():
+    """Verifies modules in children of one process that has imported JAX."""
+    nursery = Nursery((STATIC, LOWER, SIMULATE), TIMEOUT)
+    yield nursery
+    nursery.close()
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_schedule_passes(name, prover, tmp_path):
+    tables, sizes = SCHEDULES[name]
+    verdict = prover.verify(request_at(plan(tmp_path, tables, name), sizes))
+    assert verdict.passed, str(verdict.failure)
