@@ -2,7 +2,7 @@
 
 import dataclasses
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,23 @@ def module(directory: Path, plan: MatmulPlan) -> Made:
     imported = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(imported)
     return Made(plan, path, request_of(plan, rendered), imported.matmul)
+
+
+def request_at(
+    made: MatmulPlan, sizes: Sequence[tuple[tuple[int, int, int], int | None]]
+) -> Request:
+    """Returns a request for sizes in units along m, n and k, and SMs.
+
+    Where the ring is full, SMEM is as planned.
+    """
+    cases = []
+    for counts, num_sms in sizes:
+        m, n, k = (each * unit for each, unit in zip(counts, made.units, strict=True))
+        is_full = counts[2] >= made.max_concurrent_steps
+        smem_bytes = made.smem.total if is_full else None
+        cases.append(RequestCase(m=m, n=n, k=k, smem_bytes=smem_bytes, num_sms=num_sms))
+    request = request_of(made, render(made, verified=False))
+    return dataclasses.replace(request, cases=tuple(cases))
 
 
 def ignore(_: str) -> None:

@@ -1,9 +1,8 @@
 """Products of 8-bit floats, in every schedule: each passes static, lower and simulate."""
 
 import pytest
-from made import plan
+from made import plan, request_at
 from mutants.nursery import Nursery
-from test_schedules import request_at
 
 from kgen.verify.request import LOWER, SIMULATE, STATIC
 

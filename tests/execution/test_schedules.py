@@ -1,14 +1,10 @@
 """Schedules beyond one CTA for each tile: every one passes static, lower and simulate."""
 
-import dataclasses
-
 import pytest
-from made import plan
+from made import plan, request_at
 from mutants.nursery import Nursery
 
 from kgen.emit.render import render
-from kgen.pipeline import request_of
-from kgen.verify import RequestCase
 from kgen.verify.request import LOWER, SIMULATE, STATIC
 
 TIMEOUT = 30.0
@@ -114,18 +110,6 @@ def test_schedule_passes(name, prover, tmp_path):
     made = plan(tmp_path, tables + RING, name)
     verdict = prover.verify(request_at(made, sizes))
     assert verdict.passed, str(verdict.failure)
-
-
-def request_at(made, sizes):
-    """Returns a request for these sizes; where the ring is full, SMEM is as planned."""
-    cases = []
-    for counts, num_sms in sizes:
-        m, n, k = (each * unit for each, unit in zip(counts, made.units, strict=True))
-        is_full = counts[2] >= made.max_concurrent_steps
-        smem_bytes = made.smem.total if is_full else None
-        cases.append(RequestCase(m=m, n=n, k=k, smem_bytes=smem_bytes, num_sms=num_sms))
-    request = request_of(made, render(made, verified=False))
-    return dataclasses.replace(request, cases=tuple(cases))
 
 
 @pytest.mark.parametrize(("cluster", "drains"), [("", False), (CLUSTER_M, True)])
