@@ -160,7 +160,8 @@ def test_refuses_unknown_operations_and_dtypes(here):
     outcome = kgen("new", "mine", "--op", "matmul", "--dtype", "int8")
     assert outcome.exit_code == 2
     assert outcome.stderr.endswith(
-        '\'int8\' is not "float16", "bfloat16" or "float32".\n'
+        '\'int8\' is not "float16", "bfloat16", "float32", "float8_e4m3fn" or '
+        '"float8_e5m2".\n'
     )
     assert list(here.iterdir()) == []
 
