@@ -144,7 +144,7 @@ def _pipeline(plan: MatmulPlan) -> dict[str, object]:
         "max_concurrent_steps": plan.max_concurrent_steps,
         "wgmma_in_flight": in_flight,
         "delay_release": delay,
-        "keeps_wgmma_in_flight": in_flight > 0,
+        "keeps_wgmma_in_flight": in_flight > 0 and not plan.ping_pong,
         "only_delays_release": in_flight == 0 and delay > 0,
         "in_flight": f"{number} wgmma stay{'s' if in_flight == 1 else ''} in flight",
         "delay": steps,

@@ -18,15 +18,21 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "pallas_call": plan.schedule == "pallas_call",
         "persistent": plan.persistent,
         "one_tile": not plan.persistent,
+        "ping_pong": plan.ping_pong,
+        "warp_specialized_pipeline": plan.schedule == "warp_specialized"
+        and not plan.ping_pong,
+        "has_blocks": not plan.ping_pong,
+        "has_scratch": plan.ping_pong or not plan.persistent,
         "swaps_operands": plan.swap_operands,
         "splits_m": splits_m,
         "splits_n": splits_n,
         "num_compute_wgs": plan.num_compute_wgs,
         "compute_wgs_reason": (
-            f"Compute warpgroups; they split the {dimension} of a tile."
+            _compute_wgs_reason(plan, dimension)
             if shared
             else "A single warpgroup multiplies."
         ),
+        "compute_registers": plan.registers.compute_limit,
         "memory_registers": plan.memory_registers,
         "others_share": (
             "the others share the rest" if shared else "the other takes the rest"
@@ -43,11 +49,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
             (False, False): "out_gmem",
         }[splits_m, splits_n],
         "out_smem": out_smem,
-        "scratch_types": (
-            '{"acc": plgpu.ACC((TILE_M, TILE_N), jnp.float32)}'
-            if plan.schedule == "pallas_call"
-            else f'{{"out_smem": {out_smem}}}'
-        ),
+        "scratch_types": _scratch_types(plan, out_smem),
         "stores_pieces": stores_pieces(plan),
         "store_pieces": f"{_wg_n(splits_n)} // STORE_N",
         # Then a tile begins with another slot than the one used longest ago.
@@ -89,6 +91,26 @@ def overview(plan: MatmulPlan) -> str:
     )
 
 
+def _compute_wgs_reason(plan: MatmulPlan, dimension: str) -> str:
+    if plan.ping_pong:
+        return "Compute warpgroups; they take turns, a tile each."
+    return f"Compute warpgroups; they split the {dimension} of a tile."
+
+
+def _scratch_types(plan: MatmulPlan, out_smem: str) -> str:
+    if plan.schedule == "pallas_call":
+        return '{"acc": plgpu.ACC((TILE_M, TILE_N), jnp.float32)}'
+    refs = {"out_smem": out_smem}
+    if plan.ping_pong:
+        refs = {"ring": "_ring()", **refs}
+    return f"{{{', '.join(f'{name!r}: {ref}' for name, ref in refs.items())}}}"
+
+
+def _slots(tile: str, dtype: str) -> str:
+    shape = f"(MAX_CONCURRENT_STEPS, {tile})"
+    return f"plgpu.SMEM({shape}, {dtype}, transforms=TRANSFORMS)"
+
+
 def _warp_specialized_overview(plan: MatmulPlan, tile: str) -> str:
     if plan.num_compute_wgs == 1:
         workers = f"one compute warpgroup multiplies {plan.wg_m}x{plan.wg_n}"
@@ -96,12 +118,14 @@ def _warp_specialized_overview(plan: MatmulPlan, tile: str) -> str:
         number = NUMBERS[plan.num_compute_wgs].lower()
         workers = f"{number} compute warpgroups multiply {plan.wg_m}x{plan.wg_n} each"
     if plan.persistent:
+        stores = "and store their part while the next tile is already loading"
+        if plan.ping_pong:
+            stores = "in turns: one stores its tile while the other multiplies the next"
         text = (
             f"One CTA per SM works through {plan.tile_m}x{plan.tile_n} tiles of C in "
             f"steps of {plan.tile_k} along K. A memory warpgroup keeps TMA loading "
             "tiles of A and B into a ring of SMEM slots, also across the border of two "
-            f"tiles of C; {workers} and store their part while the next tile is "
-            "already loading."
+            f"tiles of C; {workers} {stores}."
         )
     else:
         part = " over a part of K" if plan.split_k > 1 else ""
@@ -287,6 +311,14 @@ def _blocks(plan: MatmulPlan) -> dict[str, object]:
             ["(TILE_M, TILE_K)", f"lambda ki: ({m}, {first})", *share_a]
         ),
         "b_block": ", ".join([b_shape, f"lambda ki: {b_index}", *share_b]),
+        "b_step": "columns, steps" if transposed else "steps, columns",
+        "slot_operands": "ring.a_smem.at[slot], ring.b_smem.at[slot]"
+        + (".T" if transposed else ""),
+        "a_ring": _slots("TILE_M, TILE_K", "DTYPE"),
+        "b_ring": _slots(
+            b_shape.strip("()"),
+            "DTYPE" if plan.b_dtype == plan.operand_dtype else "B_DTYPE",
+        ),
         "b_gmem": ("b_gmem.at[columns, :]" if transposed else "b_gmem.at[:, columns]"),
         "out_gmem": f"out_gmem.at[{part}rows, columns]",
     }

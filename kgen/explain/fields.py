@@ -33,6 +33,9 @@ FIELDS: dict[str, dict[str, Field]] = {
             "schedule", "`pipelined`, `warp_specialized` or `pallas_call`."
         ),
         "persistent": Field("", "Whether a CTA works through several output tiles."),
+        "ping_pong": Field(
+            "", "Whether the compute warpgroups take turns, a whole tile each."
+        ),
         "raster_order": Field(
             "tiles", "Dimension across a band of tiles; null for rows of tiles."
         ),

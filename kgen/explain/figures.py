@@ -71,6 +71,7 @@ def _kernel(plan: MatmulPlan) -> Group:
         "arch": plan.arch,
         "schedule": plan.schedule,
         "persistent": plan.persistent,
+        "ping_pong": plan.ping_pong,
         "raster_order": plan.raster and plan.raster.order,
         "raster_width": plan.raster and plan.raster.width,
         "cluster_m": plan.cluster_m,

@@ -53,6 +53,8 @@ def _short(value: float) -> str:
 
 def _tiles(group: Group) -> str:
     whose = "several of a CTA" if group["persistent"] else "one of a CTA"
+    if group["ping_pong"]:
+        whose += ", its warpgroups in turns"
     if group["raster_order"] is None:
         return whose
     return f"{whose}, bands of {group['raster_width']} along {group['raster_order']}"

@@ -9,6 +9,9 @@ from kgen.plan.model import Buffer, Layout, Raster, Registers, SmemMap
 from kgen.spec.model import Spec
 from kgen.spec.source import SourcedSpec
 
+NO_SPLIT = "none"
+"""The compute warpgroups split no dimension of a tile: each has tiles of its own."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Candidate:
@@ -63,6 +66,11 @@ class Candidate:
         return share(self.spec.tile.n, self.num_compute_wgs, self.split == "n")
 
     @property
+    def ping_pong(self) -> bool:
+        """Whether the compute warpgroups take turns, a whole tile each."""
+        return self.spec.schedule.ping_pong
+
+    @property
     def split_k(self) -> int:
         """Parts that K is split into."""
         return self.spec.schedule.split_k or 1
@@ -114,11 +122,14 @@ class Candidate:
         """Returns the SMEM map for `num_steps` of K; None stands for many.
 
         Args:
-          num_steps: Steps of the pipeline; a ring never has more slots than steps.
+          num_steps: Steps of the pipeline; its ring never has more slots than steps.
           stages: Slots of the ring instead of the spec's.
         """
         stages = stages or self.max_concurrent_steps
-        slots = stages if num_steps is None else min(stages, num_steps)
+        # The ring of a ping-pong kernel holds steps of several tiles.
+        slots = stages
+        if num_steps is not None and not self.ping_pong:
+            slots = min(stages, num_steps)
         buffers = (*self._ring(slots), *self._out_buffers(slots))
         return SmemMap(buffers=buffers, limit=self.arch.smem_bytes)
 
@@ -132,9 +143,14 @@ class Candidate:
             return (*refs, budget.barriers(self.arch, "barriers: loaded", slots))
         return (
             *refs,
-            budget.barriers(self.arch, "barriers: loaded", slots),
+            budget.barriers(self.arch, "barriers: loaded", slots * self._turns),
             budget.barriers(self.arch, "barriers: released", slots),
         )
+
+    @property
+    def _turns(self) -> int:
+        """Warpgroups that wait for loads of their own."""
+        return self.num_compute_wgs if self.ping_pong else 1
 
     def _out_buffers(self, slots: int) -> tuple[Buffer, ...]:
         # Every slot of a pallas_call's ring has a block of the output as well.

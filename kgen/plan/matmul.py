@@ -5,10 +5,10 @@ import functools
 
 from kgen import cases
 from kgen.arch import ARCHS, Arch
-from kgen.plan.candidate import Candidate, share
+from kgen.plan.candidate import NO_SPLIT, Candidate, share
 from kgen.plan.dtypes import ITEMSIZE, default_out
 from kgen.plan.model import Case, Layout, MatmulPlan, Raster, StandaloneTest
-from kgen.spec.model import Spec, Transform, Transforms
+from kgen.spec.model import Schedule, Spec, Transform, Transforms
 from kgen.spec.source import SourcedSpec
 
 DEFAULT_COMPUTE_WGS = 2
@@ -31,7 +31,7 @@ def resolve(source: SourcedSpec) -> Candidate:
     itemsize = ITEMSIZE[spec.dtypes.a]
     warp_specialized = schedule.warp_specialized
     wgs = (schedule.num_compute_wgs or DEFAULT_COMPUTE_WGS) if warp_specialized else 1
-    split = schedule.split or ("n" if schedule.swap_operands else "m")
+    split = schedule.split or _default_split(schedule)
     tile_k = spec.tile.k or arch.swizzles[0] // itemsize
     wg_n = share(spec.tile.n, wgs, split == "n")
 
@@ -78,6 +78,7 @@ def finish(candidate: Candidate) -> MatmulPlan:
         arch=candidate.arch.name,
         schedule=candidate.schedule,
         persistent=spec.schedule.persistent,
+        ping_pong=candidate.ping_pong,
         split_k=candidate.split_k,
         swap_operands=candidate.swap_operands,
         cluster_m=spec.cluster.m,
@@ -134,9 +135,16 @@ def _schedule(spec: Spec) -> str:
     return "warp_specialized" if spec.schedule.warp_specialized else "pipelined"
 
 
+def _default_split(schedule: Schedule) -> str:
+    if schedule.ping_pong:
+        return NO_SPLIT
+    return "n" if schedule.swap_operands else "m"
+
+
 def _released(spec: Spec, asked: int | None) -> int:
     """Returns a delay in steps: a pipeline of pipelines can have none."""
-    return int(not spec.schedule.persistent) if asked is None else asked
+    pipelines = spec.schedule.persistent and not spec.schedule.ping_pong
+    return int(not pipelines) if asked is None else asked
 
 
 def _raster(spec: Spec) -> Raster | None:

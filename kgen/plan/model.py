@@ -140,6 +140,7 @@ class MatmulPlan:
       arch: Target such as `sm_90a`.
       schedule: `pipelined`, `warp_specialized` or `pallas_call`.
       persistent: Whether a CTA works through several tiles of the output.
+      ping_pong: Whether the compute warpgroups take turns, a whole tile each.
       split_k: Parts that K is split into.
       swap_operands: Whether rows of the output are columns of wgmma.
       cluster_m: CTAs of a cluster along m.
@@ -180,6 +181,7 @@ class MatmulPlan:
     arch: str
     schedule: str
     persistent: bool
+    ping_pong: bool
     split_k: int
     swap_operands: bool
     cluster_m: int

@@ -97,11 +97,11 @@ class Pipeline(Table):
     """Slots of the SMEM ring: so many steps may be loaded or in use at once; 4, or as
     many as fit in SMEM, if left out."""
     delay_release: Count | None = None
-    """Steps after which a slot is released for the next load; 1, or 0 if persistent, if
-    left out."""
+    """Steps after which a slot is released for the next load; 1, or 0 if persistent
+    without ping-pong, if left out."""
     wgmma_in_flight: Count | None = None
-    """wgmma operations that may still run when a step ends; 1, or 0 if persistent, if
-    left out."""
+    """wgmma operations that may still run when a step ends; 1, or 0 if persistent
+    without ping-pong, if left out."""
 
 
 class Schedule(Table):
@@ -118,6 +118,9 @@ class Schedule(Table):
     persistent: bool = False
     """One CTA per SM works through many output tiles, and loads run ahead of their
     borders; only if warp-specialised."""
+    ping_pong: bool = False
+    """The two compute warpgroups take turns, a whole tile each: one stores its product
+    while the other multiplies. Only if persistent."""
     split_k: Annotated[int, Field(ge=2, le=64)] | None = None
     """Parts that K is split into, each summed by CTAs of its own; the partial sums are
     added in a fixed order. Only if warp-specialised."""

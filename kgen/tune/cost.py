@@ -50,6 +50,7 @@ class Figures:
       smem_bytes: SMEM of one CTA.
       in_flight: wgmma operations that may run on when a step ends.
       persistent: Whether one CTA works through many tiles.
+      ping_pong: Whether its warpgroups take turns, a whole tile each.
       split_k: Parts of K.
       swapped: Whether the transposed product is computed.
       cluster: CTAs that share loads, along (m, n).
@@ -67,6 +68,7 @@ class Figures:
     smem_bytes: int = SM_SMEM_BYTES
     in_flight: int = 1
     persistent: bool = False
+    ping_pong: bool = False
     split_k: int = 1
     swapped: bool = False
     cluster: tuple[int, int] = (1, 1)
@@ -143,7 +145,9 @@ def predict(figures: Figures) -> Cost:
     gmem = _bytes_of_gmem(figures) / HBM_BYTES_PER_US
     begins = 1 if figures.persistent else rounds
     start = begins * (CTA_START_CYCLES + LATENCY_CYCLES) / clock / 1e3
-    store = _cycles_of_store(figures) * rounds * sharing / clock / 1e3
+    # Of two warpgroups in turns, one multiplies while the other stores.
+    stores = 1 if figures.ping_pong else rounds * sharing
+    store = _cycles_of_store(figures) * stores / clock / 1e3
     # With two CTAs on an SM, one multiplies while the other begins or ends.
     exposed = 1.0 if sharing == 1 else 1 / sharing
     overlapped = _longest(tensor, smem, l2, gmem)
@@ -211,7 +215,8 @@ def _cycles_of_smem(figures: Figures) -> float:
     wg_m, wg_n = figures.wg_tile
     rows, columns = (wg_n, wg_m) if figures.swapped else (wg_m, wg_n)
     # Every 64 rows read all the columns again.
-    per_k = figures.compute_wgs * -(-rows // 64) * (64 + columns) * figures.itemsize
+    readers = 1 if figures.ping_pong else figures.compute_wgs
+    per_k = readers * -(-rows // 64) * (64 + columns) * figures.itemsize
     read = per_k * figures.tile[2]
     return figures.steps * (read + figures.step_bytes) / SMEM_BYTES_PER_CYCLE
 

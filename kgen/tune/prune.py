@@ -215,6 +215,7 @@ def figures(plan: MatmulPlan, shape: Shape) -> Figures:
         smem_bytes=plan.smem.total,
         in_flight=plan.wgmma_in_flight,
         persistent=plan.persistent,
+        ping_pong=plan.ping_pong,
         split_k=plan.split_k,
         swapped=plan.swap_operands,
         cluster=(plan.cluster_m, plan.cluster_n),

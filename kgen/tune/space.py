@@ -37,6 +37,16 @@ SMALL_TILES = (
     (128, 64, 2, "m"),
     (64, 64, 1, "m"),
 )
+# Whether a CTA keeps on, and whether its warpgroups do so in turns.
+PERSISTENCE: tuple[dict[str, Value | None], ...] = (
+    {"schedule.persistent": None, "schedule.ping_pong": None},
+    {"schedule.persistent": True, "schedule.ping_pong": None},
+    {
+        "schedule.persistent": True,
+        "schedule.ping_pong": True,
+        "schedule.split": None,
+    },
+)
 # With the operands swapped, rows of the output are columns of wgmma.
 SWAPPED_ROWS = (64, 32, 16, 8)
 SWAPPED_COLUMNS = ((64, 1), (128, 2))
@@ -171,12 +181,16 @@ def _placements(
     ]
     for parts in (None, *splits):
         # K is split where there are few tiles, and a CTA keeps on where there are many.
-        persistence = (None, True) if tiles > num_sms and not parts else (None,)
-        for persistent, cluster, raster in itertools.product(
-            persistence, _clusters(grid), _rasters(grid, waves=tiles / num_sms)
+        many = tiles > num_sms and not parts
+        for schedule, cluster, raster in itertools.product(
+            PERSISTENCE if many else PERSISTENCE[:1],
+            _clusters(grid),
+            _rasters(grid, waves=tiles / num_sms),
         ):
+            if schedule["schedule.ping_pong"] and any(cluster.values()):
+                continue
             yield {
-                "schedule.persistent": persistent,
+                **schedule,
                 "schedule.split_k": parts,
                 **cluster,
                 **raster,

@@ -1,16 +1,19 @@
 """Remembers passed verdicts in the user's cache directory.
 
-A verdict stands for one text of a module, one request, one verifier and one JAX. Only
-passed ones are kept. Whatever is wrong with the cache, verification still works: an
+A verdict stands for one text of a module, one request, one verifier and one JAX. The
+digests in the comments above a module's imports tell of its making and do not count: a
+template that renders the same code needs no new proof. Only passed verdicts are kept. Whatever is wrong with the cache, verification still works: an
 entry that cannot be read is a miss, one that cannot be written is not kept.
 """
 
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import importlib.metadata
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -20,6 +23,9 @@ from kgen.verify.request import Request, Verdict
 
 DIRECTORY_VARIABLE = "KGEN_CACHE_DIR"
 DISTRIBUTIONS = ("jax", "jaxlib")
+_COMMENT = re.compile(r"^#.*", re.MULTILINE)
+_IMPORT = re.compile(r"^(?:import|from) ", re.MULTILINE)
+_DIGEST = re.compile(r"\b[0-9a-f]{12}\b")
 
 
 def directory() -> Path:
@@ -60,8 +66,9 @@ def verifier_sources() -> list[Path]:
 
 def key(request: Request, levels: Sequence[str]) -> str:
     """Returns the name of the verdict on `request`."""
+    proven = dataclasses.replace(request, source=_without_digests(request.source))
     parts = {
-        "request": request.to_json(),  # Holds the module's text.
+        "request": proven.to_json(),
         "levels": list(levels),
         "verifier": verifier_digest(),
         "reference": _reference_digest(request.operation),
@@ -69,6 +76,14 @@ def key(request: Request, levels: Sequence[str]) -> str:
         **{name: installed(name) for name in DISTRIBUTIONS},
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _without_digests(source: str) -> str:
+    """Returns a module's text without what its leading comments say of digests."""
+    code = _IMPORT.search(source)
+    end = code.start() if code else 0
+    head = _COMMENT.sub(lambda comment: _DIGEST.sub("", comment[0]), source[:end])
+    return head + source[end:]
 
 
 def _reference_digest(operation: str) -> str:

@@ -17,6 +17,7 @@ SPLIT_N = 'split = "n"\n'
 ONE_WG = "[schedule]\nwarp_specialized = true\nnum_compute_wgs = 1\n"
 TWO_WGS = "[schedule]\nwarp_specialized = true\n"
 PERSISTENT = "persistent = true\n"
+PING_PONG = PERSISTENT + "ping_pong = true\n"
 SWAPPED = "swap_operands = true\n"
 SPLIT_2, SPLIT_3 = "split_k = 2\n", "split_k = 3\n"
 CLUSTER_M, CLUSTER_N = "[cluster]\nm = 2\n", "[cluster]\nn = 2\n"
@@ -71,6 +72,13 @@ SCHEDULES = {
         SKINNY.format(192) + ONE_WG + PERSISTENT + SWAPPED + CLUSTER_N + PIECES_OF_64,
         (((3, 1, 2), 4),),
     ),
+    "ping_pong": (TILE + TWO_WGS + PING_PONG, (WALK, ODD, ONE_TILE, ((3, 2, 1), 1))),
+    "ping_pong_nt_across_n_in_pieces": (
+        NT + WIDE.format(128) + TWO_WGS + PING_PONG + ACROSS_N + PIECES_OF_32,
+        (((3, 2, 3), 2),),
+    ),
+    "ping_pong_float16": (FP16_TO_FLOAT32 + TILE + TWO_WGS + PING_PONG, (WALK,)),
+    "ping_pong_tf32": (TF32 + TILE + TWO_WGS + PING_PONG, (WALK,)),
     "split_2": (TILE + ONE_WG + SPLIT_2, (LONG,)),
     "split_2_nt": (NT + WIDE.format(128) + TWO_WGS + SPLIT_2 + SPLIT_N, (LONG,)),
     "split_3_float16": (FP16_TO_FLOAT32 + TILE + ONE_WG + SPLIT_3, (LONG,)),

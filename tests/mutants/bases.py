@@ -84,6 +84,15 @@ RENDERED = {
         + "num_compute_wgs = 1\n[store]\nn = 32\nslots = 3\n",
         (3, 1, 4),
     ),
+    # Steps are no multiple of the slots: the second tile begins in the midst.
+    "ping_pong": (
+        "",
+        "[tile]\nm = 64\nn = 64\n"
+        + RING.format(2)
+        + WS
+        + "persistent = true\nping_pong = true\n",
+        (2, 3, 3),
+    ),
     "persistent_cluster": (
         "",
         SMALL + PERSISTENT + "num_compute_wgs = 1\n[cluster]\nn = 2\n",
@@ -102,7 +111,12 @@ RENDERED = {
     ),
 }
 # What the persistent ones are told. Of two CTAs one has a single tile.
-NUM_SMS = {"persistent_ws": 2, "persistent_ws_pieces": 1, "persistent_cluster": 2}
+NUM_SMS = {
+    "persistent_ws": 2,
+    "ping_pong": 2,
+    "persistent_ws_pieces": 1,
+    "persistent_cluster": 2,
+}
 WRITTEN = {
     # The file's name, which is the schedule, and m, n and k.
     "ring": (256, 128, 384),
@@ -137,6 +151,8 @@ def _rendered(name: str, kernel: str, tables: str, tiles: tuple[int, int, int]) 
 
 def _schedule(plan: MatmulPlan) -> str:
     """Returns what the page calls a plan's schedule."""
+    if plan.ping_pong:
+        return "ping_pong"
     if plan.persistent:
         return "persistent_cluster" if plan.cluster > 1 else "persistent_ws"
     if plan.cluster > 1:

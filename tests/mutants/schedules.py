@@ -1,6 +1,6 @@
 """Faults of persistent kernels, clusters, split K and swapped operands."""
 
-from . import epilogue, indices, numerics, pipeline
+from . import barriers, epilogue, indices, numerics, pipeline
 from .model import Fault, Kind
 
 GROUP = "schedules"
@@ -48,8 +48,21 @@ ONE_PLACE = Kind(
 NOT_TURNED = Kind(
     GROUP, "transposed store missing", "the transposed product is stored as it is"
 )
-
+TURN_OF_OTHER = Kind(
+    GROUP, "tiles of one warpgroup", "the other's tiles are not computed"
+)
+BARRIER_OF_OTHER = Kind(
+    GROUP,
+    "waits for the other's loads",
+    "a warpgroup multiplies what is not loaded yet, or waits for ever",
+)
+STEP_OF_TILE = Kind(
+    GROUP,
+    "slots counted from each tile",
+    "loads run on where the last tile ended, products begin anew",
+)
 PERSISTENT, PIECES = "persistent_ws", "persistent_ws_pieces"
+PING_PONG = "ping_pong"
 PAIRS, CLUSTER, SPLIT, SWAPPED = "persistent_cluster", "cluster", "split_k", "swapped"
 STATE = "jnp.where(first, start, jnp.where(last, stop, steady))"
 SNAKE = "plgpu.planar_snake(tile.index[0], tiles, "
@@ -137,6 +150,65 @@ FAULTS = (
             ("    " + epilogue.COMMIT, ""),
             (epilogue.PIECE_COPY, epilogue.PIECE_COPY + "    " + epilogue.LATE),
         ),
+    ),
+    Fault(
+        TURN_OF_OTHER,
+        (PING_PONG,),
+        (("@pl.when(_turn(tile) == wg)", "@pl.when(wg == 0)"),),
+    ),
+    Fault(
+        BARRIER_OF_OTHER,
+        (PING_PONG,),
+        (("ring.loaded.at[wg * MAX_CONCURRENT_STEPS + slot]", "ring.loaded.at[slot]"),),
+    ),
+    Fault(
+        STEP_OF_TILE,
+        (PING_PONG,),
+        (("slot = (first + k) %", "slot = k %"),),
+    ),
+    Fault(
+        barriers.RELEASED_DURING_READ,
+        (PING_PONG,),
+        (
+            ("release(first + k - 1)", "release(first + k)"),
+            ("release(first + num_steps - 1)", "pass"),
+            ("@pl.when(k > 0)", "@pl.when(k >= 0)"),
+        ),
+    ),
+    Fault(
+        barriers.ARRIVE_MISSING,
+        (PING_PONG,),
+        (("            release(first + num_steps - 1)\n", ""),),
+    ),
+    Fault(
+        barriers.CONSUMED_WAIT_MISSING,
+        (PING_PONG,),
+        (
+            ("plgpu.barrier_wait(ring.released.at[slot])", "pass"),
+            (
+                "plgpu.barrier_arrive(ring.released.at[step % MAX_CONCURRENT_STEPS])",
+                "pass",
+            ),
+            (
+                "    plgpu.barrier_wait(ring.released.at[step % MAX_CONCURRENT_STEPS])",
+                "    pass",
+            ),
+        ),
+    ),
+    Fault(
+        barriers.LOADED_WAIT_MISSING,
+        (PING_PONG,),
+        (
+            (
+                "plgpu.barrier_wait(ring.loaded.at[wg * MAX_CONCURRENT_STEPS + slot])",
+                "pass",
+            ),
+        ),
+    ),
+    Fault(
+        epilogue.SHARED_SLOT,
+        (PING_PONG,),
+        (('out_smem.at[lax.axis_index("wg")]', "out_smem.at[0]"),),
     ),
     Fault(PART_OF_ANOTHER, (SPLIT,), (("first = part * num_steps", "first = 0"),)),
     Fault(

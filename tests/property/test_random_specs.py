@@ -53,6 +53,7 @@ def tables(draw, sizes=SIZES, shared=True):
             *(
                 (
                     maybe("persistent", st.booleans()),
+                    maybe("ping_pong", st.booleans()),
                     maybe("split_k", st.integers(2, 3)),
                     maybe("swap_operands", st.booleans()),
                     "[cluster]\n",

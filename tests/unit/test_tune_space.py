@@ -51,8 +51,10 @@ FASTEST = {
         "tile.m": 128,
         "tile.n": 128,
         "tile.k": 64,
-        "pipeline.max_concurrent_steps": 5,
+        "pipeline.max_concurrent_steps": 6,
         "schedule.persistent": True,
+        "schedule.ping_pong": True,
+        "raster.width": 2,
     },
     (512, 4096, 4096): {
         "tile.m": 128,

@@ -221,3 +221,25 @@ def test_neither_jax_nor_numpy_is_imported_for_a_remembered_verdict():
         cwd=Path(cache.__file__).parents[2],
     )
     assert done.stdout == "[]\n"
+
+
+HEADER = '"""Doc."""\n\n# spec {}, template matmul {},\n# text {}; verified.\n\n'
+CODE = "import jax\n\n# {}\nx = 1\n"
+A, B = "0123456789ab", "ba9876543210"
+
+
+@pytest.mark.parametrize(
+    ("texts", "same"),
+    [
+        ((HEADER.format(A, A, A) + CODE, HEADER.format(A, B, B) + CODE), True),
+        ((CODE.format(A), CODE.format(B)), False),
+        ((f'"""{A}"""\n' + CODE, f'"""{B}"""\n' + CODE), False),
+        ((HEADER.format(A, A, A) + CODE, HEADER.format(A, A, A) + CODE[:-2]), False),
+    ],
+)
+def test_only_the_code_of_a_module_counts_not_the_digests_above_it(texts, same):
+    one, other = (
+        cache.key(dataclasses.replace(request(), source=text), DEFAULT_LEVELS)
+        for text in texts
+    )
+    assert (one == other) == same

@@ -1,5 +1,6 @@
-"""KG62x: clusters, persistent kernels, split K and swapped operands."""
+"""KG62x: clusters, persistent and ping-pong kernels, split K and swapped operands."""
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 
 WS = "[schedule]\nwarp_specialized = true\n"
 WGMMA_M = 64
+PING_PONG_WGS = 2
 
 
 @rule(
@@ -100,3 +102,57 @@ def swapped_dtypes(candidate: "Candidate") -> Iterator[Finding]:
             f"swap_operands = true with {candidate.spec.dtypes.a}",
             ", ".join(("float16", "bfloat16", *FLOAT8)),
         )
+
+
+@rule(
+    "KG625",
+    title="Two warpgroups of a persistent kernel play ping-pong",
+    reason="They take turns, a whole tile each: there must be a next tile, and a "
+    "tile is not split between them. The ring of such a kernel belongs to one CTA.",
+    source="kgen",
+    bad=WS + "ping_pong = true",
+    good=WS + "persistent = true\nping_pong = true",
+)
+def ping_pong(candidate: "Candidate") -> Iterator[Finding]:
+    schedule, cluster = candidate.spec.schedule, candidate.spec.cluster
+    if not (schedule.ping_pong and schedule.warp_specialized):
+        return
+    needed = {
+        "schedule.persistent": (schedule.persistent, True),
+        "schedule.num_compute_wgs": (candidate.num_compute_wgs, PING_PONG_WGS),
+        "schedule.split": (schedule.split, None),
+        "schedule.swap_operands": (schedule.swap_operands, False),
+        "cluster.m": (cluster.m, 1),
+        "cluster.n": (cluster.n, 1),
+    }
+    for key, (found, allowed) in needed.items():
+        if found != allowed:
+            yield Finding(
+                key,
+                f"{key} = {_toml(found)} with ping_pong = true",
+                "without this key" if allowed is None else _toml(allowed),
+            )
+
+
+@rule(
+    "KG626",
+    title="A ping-pong kernel keeps one wgmma in flight",
+    reason="A single warpgroup multiplies at a time: with none in flight the tensor "
+    "cores wait for it between two steps. Its slots are released by the kernel itself, "
+    "one step later.",
+    source="kgen; measured on one NVIDIA H200: none in flight took 19.9 us at "
+    "16896x512x640, one took 18.0",
+    bad=WS + "persistent = true\nping_pong = true\n[pipeline]\nwgmma_in_flight = 0",
+    good=WS + "persistent = true\nping_pong = true\n[pipeline]\nwgmma_in_flight = 1",
+)
+def one_in_flight(candidate: "Candidate") -> Iterator[Finding]:
+    for key in ("wgmma_in_flight", "delay_release"):
+        steps = getattr(candidate, key)
+        if candidate.ping_pong and steps != 1:
+            yield Finding(
+                f"pipeline.{key}", f"{key} = {steps} with ping_pong = true", "1"
+            )
+
+
+def _toml(value: object) -> str:
+    return json.dumps(value)

@@ -67,6 +67,8 @@ def delay(candidate: "Candidate") -> Iterator[Finding]:
     "[pipeline]\ndelay_release = 0\nwgmma_in_flight = 0",
 )
 def released_at_once(candidate: "Candidate") -> Iterator[Finding]:
+    if candidate.ping_pong:
+        return  # See KG626: it releases its slots itself.
     if candidate.spec.schedule.persistent and candidate.delay_release:
         yield Finding(
             "pipeline.delay_release",

@@ -18,6 +18,7 @@ WARP_SPECIALIZED = (
     "split",
     "memory_registers",
     "persistent",
+    "ping_pong",
     "split_k",
     "swap_operands",
 )
