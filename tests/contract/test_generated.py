@@ -12,6 +12,8 @@ from commands import kgen
 
 from kgen.emit import provenance
 
+pytestmark = pytest.mark.without_jax
+
 ROOT = Path(__file__).parents[2]
 GENERATED = ROOT / "generated"
 MODULES = sorted(GENERATED.glob("*.py"))

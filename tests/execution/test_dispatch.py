@@ -47,7 +47,7 @@ def shipped(monkeypatch):
 
 
 def request(plan, placement=PLAIN):
-    module = place(render(plan, verified=False), placement)
+    module = place(render(plan, verified=False, prove=False), placement)
     return request_of(plan, module, placement=placement)
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 from mutants.catalogue import kinds, mutants, originals
 from mutants.nursery import Nursery
-from mutants.outcomes import LEVELS, TIMEOUT, failed_level, found_by
+from mutants.outcomes import LEVELS, TIMEOUT, failed_level
 from mutants.table import ROOT, stored
 
 from kgen.emit.render import render
@@ -16,6 +16,7 @@ from kgen.pipeline import request_of
 from kgen.plan import make_plan
 from kgen.spec.load import load_file
 from kgen.verify import RequestCase, verify
+from kgen.verify.request import LOWER, SIMULATE
 
 MUTANTS = {mutant.name: mutant for mutant in mutants()}
 ORIGINALS = {base.name: base for base in originals()}
@@ -48,13 +49,15 @@ PLANS = {plan.name: plan for plan in plans()}
 
 @pytest.mark.parametrize("name", HERE)
 def test_the_fault_is_found(name, prover):
-    verdict = prover.verify(MUTANTS[name].request)
+    told = STORED["mutants"][name]["kgen"].partition(":")[0]
+    # What the page says is left to the simulator was lowered when the page was made.
+    leave_out = LOWER if told == SIMULATE else ""
+    verdict = prover.verify(MUTANTS[name].request, leave_out=leave_out)
     failed = failed_level(verdict)
     assert failed is not None, [str(level) for level in verdict.levels]
     assert failed.level in LEVELS, failed.detail  # They all can be imported.
     if verdict.jax_version == STORED["jax"]:
-        told = STORED["mutants"][name]["kgen"]
-        assert found_by(failed).partition(":")[0] == told.partition(":")[0]
+        assert failed.level == told
 
 
 @pytest.mark.parametrize("name", ORIGINALS)
@@ -70,7 +73,7 @@ def test_the_catalogue_passes_over_a_sweep(name, prover):
     cases = tuple(
         RequestCase(m=m * unit_m, n=n * unit_n, k=k * unit_k) for m, n, k in SWEEP
     )
-    request = request_of(plan, render(plan, verified=False))
+    request = request_of(plan, render(plan, verified=False, prove=False))
     verdict = prover.verify(dataclasses.replace(request, cases=cases))
     assert verdict.passed, str(verdict.failure)
 

@@ -4,8 +4,9 @@ import itertools
 
 import pytest
 from made import module, plan
+from oldest import IS_OLDEST_JAX
 
-STAGES, DELAYS, STEPS = range(1, 5), range(3), range(1, 8)
+STAGES, DELAYS, MOST_STEPS = range(1, 5), range(3), 7
 RINGS = [
     (stages, delay)
     for stages, delay in itertools.product(STAGES, DELAYS)
@@ -37,13 +38,17 @@ SCHEDULES = {
     ],
 )
 def test_every_number_of_steps_is_right(schedule, stages, delay, tmp_path):
+    if IS_OLDEST_JAX and (stages, delay) not in FEW_RINGS:
+        pytest.skip("with the oldest JAX, the tightest rings only")
     # As many in flight as the delay allows: the hardest case.
     pipeline = (
         f"[pipeline]\nmax_concurrent_steps = {stages}\ndelay_release = {delay}\n"
         f"wgmma_in_flight = {delay}\n"
     )
     made = module(tmp_path, plan(tmp_path, SCHEDULES[schedule] + pipeline))
-    made.simulate(made.at(*((1, 1, steps) for steps in STEPS)))
+    # Up to a step more than twice around the ring.
+    most = min(2 * stages + 1, MOST_STEPS)
+    made.simulate(made.at(*((1, 1, steps) for steps in range(1, most + 1))))
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

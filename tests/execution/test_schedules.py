@@ -126,5 +126,5 @@ def test_where_neighbours_arrive_a_single_tile_drains_its_ring(
 ):
     """No level on a CPU sees a CTA end before what arrives there from its cluster."""
     made = plan(tmp_path, TILE + ONE_WG + PERSISTENT + cluster)
-    source = render(made, verified=False).source
+    source = render(made, verified=False, prove=False).source
     assert ('num_tiles < 2 * lax.axis_size("cta")' in source) == drains

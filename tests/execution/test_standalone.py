@@ -10,6 +10,7 @@ from made import plan
 from kgen.emit.render import render
 
 GENERATED = Path(__file__).parents[2] / "generated"
+EXACT, REFUSES = "test_exact_on_integers", "test_refuses_shapes_it_cannot_do"
 
 
 @pytest.fixture
@@ -28,22 +29,24 @@ def test_they_pass(alone):
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong"),
+    ("right", "wrong", "failing"),
     [
-        ("lambda ki: (m, ki)", "lambda ki: (n, ki)"),
-        ("num_steps=k // TILE_K", "num_steps=max(1, k // TILE_K - 1)"),
-        ('lax.axis_index("m"), lax.axis_index("n")', 'lax.axis_index("m"), 0'),
-        ("    plgpu.commit_smem()  # TMA must see the stores above.\n", ""),
-        ("if size == 0 or size % tile:", "if size % tile:"),
-        ("if k != b_k:", "if False:"),
+        ("lambda ki: (m, ki)", "lambda ki: (n, ki)", EXACT),
+        ("num_steps=k // TILE_K", "num_steps=max(1, k // TILE_K - 1)", EXACT),
+        ('lax.axis_index("m"), lax.axis_index("n")', 'lax.axis_index("m"), 0', EXACT),
+        ("    plgpu.commit_smem()  # TMA must see the stores above.\n", "", EXACT),
+        ("if size == 0 or size % tile:", "if size % tile:", REFUSES),
+        ("if k != b_k:", "if False:", REFUSES),
     ],
 )
-def test_they_fail_when_the_kernel_is_broken(alone, right, wrong):
+def test_they_fail_when_the_kernel_is_broken(alone, right, wrong, failing):
     module = alone / "fp16_128x128.py"
     text = module.read_text()
     assert right in text
     module.write_text(text.replace(right, wrong))
-    assert run_tests(alone, "-x").returncode == 1
+    done = run_tests(alone, "-x", "-k", failing)
+    assert done.returncode == 1
+    assert f"FAILED test_fp16_128x128.py::{failing}" in done.stdout
 
 
 DEPTHS = {
@@ -57,7 +60,7 @@ DEPTHS = {
 def test_every_depth_runs_in_parallel_and_markers_select(tmp_path):
     for name, depth in DEPTHS.items():
         text = f"[tile]\nm = 64\nn = 64\n[test]\n{depth}\n"
-        rendered = render(plan(tmp_path, text, name), verified=False)
+        rendered = render(plan(tmp_path, text, name), verified=False, prove=False)
         (tmp_path / f"{name}.py").write_text(rendered.source, "utf-8")
         (tmp_path / f"test_{name}.py").write_text(rendered.test_source, "utf-8")
     markers = ("-W", "error::pytest.PytestUnknownMarkWarning", "-o", "markers=gpu")

@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from made import load, module
@@ -82,6 +83,7 @@ def plan_or_problems(text):
             return None, error.problems
 
 
+@pytest.mark.without_jax
 @settings(max_examples=1500, deadline=None)
 @given(tables())
 def test_a_spec_is_planned_or_refused_with_reasons(text):

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from commands import kgen
 
+pytestmark = pytest.mark.without_jax
+
 SPEC = '[kernel]\nname = "{name}"\nop = "matmul"\n'
 
 

@@ -16,6 +16,8 @@ from kgen.emit import provenance
 from kgen.errors import TemplateError
 from kgen.verify.request import LevelResult, Verdict
 
+pytestmark = pytest.mark.without_jax
+
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = '[kernel]\nname = "{name}"\nop = "matmul"\n'
 

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from commands import kgen
 
+pytestmark = pytest.mark.without_jax
+
 SPEC = '[kernel]\nname = "small"\nop = "matmul"\n[tile]\nm = 64\nn = 64\n'
 MODULE = Path("generated/small.py")
 TEST = Path("generated/tests/test_small.py")

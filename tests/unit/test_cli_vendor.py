@@ -11,6 +11,8 @@ from commands import kgen
 from kgen.emit import provenance
 from kgen.vendor import lockfile
 
+pytestmark = pytest.mark.without_jax
+
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = '[kernel]\nname = "{name}"\nop = "matmul"\n[tile]\nm = 64\nn = {n}\n'
 

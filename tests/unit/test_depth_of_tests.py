@@ -9,6 +9,8 @@ from made import load, plan
 
 from kgen.emit.render import render
 
+pytestmark = pytest.mark.without_jax
+
 RACE = 'assert "RACE" not in capsys.readouterr().out'
 
 

@@ -11,6 +11,8 @@ from kgen.github import Annotation, GithubReport, annotation_of
 from kgen.verdicts import Result
 from kgen.verify import LevelResult, Verdict
 
+pytestmark = pytest.mark.without_jax
+
 SPEC = '[kernel]\nname = "small"\nop = "matmul"\n[tile]\nm = 64\nn = 64\n'
 RACE = "data race on slot 0\n  small.py:87: plgpu.wgmma(acc, a, b)\n  small.py:90: x"
 

@@ -13,6 +13,8 @@ from kgen.plan import legality, make_plan, matmul
 from kgen.plan.legality.base import CHECKS
 from kgen.rules import all_rules
 
+pytestmark = pytest.mark.without_jax
+
 LEGALITY = [rule for code, rule in all_rules().items() if code in CHECKS]
 
 

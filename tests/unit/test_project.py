@@ -9,6 +9,8 @@ from kgen.emit.placement import Placement
 from kgen.errors import SpecError
 from kgen.project import find_project
 
+pytestmark = pytest.mark.without_jax
+
 SPEC = '[kernel]\nname = "gemm"\nop = "matmul"\n'
 
 

@@ -14,6 +14,8 @@ from kgen.spec.document import MAX_BYTES
 from kgen.spec.load import find_specs, load_all, load_file
 from kgen.spec.source import SourcedSpec
 
+pytestmark = pytest.mark.without_jax
+
 SPEC = '[kernel]\nname = "gemm"\nop = "matmul"\n'
 FULL = """# A family
 [kernel]

@@ -1,0 +1,22 @@
+"""What all tests share: some have no JAX, and no text is formatted twice."""
+
+import functools
+import sys
+
+import pytest
+from oldest import IS_OLDEST_JAX
+
+from kgen.emit import render
+
+# Black takes most of the time of rendering, and the same text gives the same bytes.
+render.format_source = functools.cache(render.format_source)
+
+
+@pytest.fixture(autouse=True)
+def _without_jax(request, monkeypatch):
+    """Sees to it that a test with this mark depends on no JAX: it cannot import one."""
+    if request.node.get_closest_marker("without_jax") is None:
+        return
+    if IS_OLDEST_JAX:
+        pytest.skip("imports no JAX: run with a newer one, not again with the oldest")
+    monkeypatch.setitem(sys.modules, "jax", None)
