@@ -8,7 +8,8 @@
 
 VENV ?= .venv
 JAX ?=
-JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+# One more than cores: some tests wait for a limit.
+JOBS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 PYTHON ?= $(firstword $(foreach python,python3 python3.13 python3.12,$(shell \
 	$(python) -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null \
 	&& echo $(python))))

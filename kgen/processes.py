@@ -3,13 +3,18 @@
 import contextlib
 import os
 import signal
+import subprocess
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
+from typing import IO, Any
 
 PR_SET_PDEATHSIG = 1
 # What people and other programs end a process with.
 ENDING = (signal.SIGINT, signal.SIGTERM)
+TAIL_BYTES = 16_384
+TAIL_LINES = 5
 
 
 def die_with_parent(parent: int) -> None:
@@ -60,3 +65,46 @@ def signals_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def absolute_pythonpath() -> list[str]:
+    """Returns the directories of the user's PYTHONPATH, whatever the current one is."""
+    inherited = os.environ.get("PYTHONPATH", "")
+    return [str(Path(p).absolute()) for p in inherited.split(os.pathsep) if p]
+
+
+def kill_group(worker: subprocess.Popen[bytes]) -> None:
+    """Kills a worker that leads its group with all of that, and waits for it."""
+    # Not waited for yet, so that its id and its group's are still its own.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(worker.pid, signal.SIGKILL)
+    worker.wait()
+
+
+def read(pipe: IO[bytes] | Any) -> bytes:
+    """Reads what is there; nothing at the end and, without blocking, in between."""
+    try:
+        return os.read(pipe.fileno(), 65_536)
+    except BlockingIOError:
+        return b""
+
+
+def has_ended(worker: subprocess.Popen[bytes]) -> bool:
+    """Whether the worker has ended; it is not waited for yet."""
+    options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    return os.waitid(os.P_PID, worker.pid, options) is not None
+
+
+def how_it_ended(worker: subprocess.Popen[bytes], errors: bytes) -> str:
+    """Says by what the worker ended, with the last lines of its stderr."""
+    status = os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT)
+    assert status is not None
+    if status.si_code == os.CLD_EXITED:
+        text = f"the worker exited with status {status.si_status} without a result"
+    else:
+        name = signal.Signals(status.si_status).name
+        text = f"the worker was ended by {name}"
+        if name == "SIGKILL":
+            text += " (out of memory?)"
+    lines = errors.decode(errors="replace").strip().splitlines()
+    return "\n".join([text, *(f"  {line}" for line in lines[-TAIL_LINES:])])

@@ -20,14 +20,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from kgen.measure.timing import MeasuringError
-from kgen.verify.process import (
-    POLL_SECONDS,
-    TAIL_BYTES,
-    has_ended,
-    how_it_ended,
-    read,
-    worker_process,
-)
+from kgen.processes import TAIL_BYTES, has_ended, how_it_ended, read
+from kgen.verify.process import POLL_SECONDS, worker_process
 from kgen.verify.scratch import private_directory
 
 WORKER = "kgen.measure.worker"

@@ -4,22 +4,25 @@ import contextlib
 import dataclasses
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any, Self
 
+from kgen.processes import (
+    TAIL_BYTES,
+    absolute_pythonpath,
+    has_ended,
+    how_it_ended,
+    kill_group,
+)
 from kgen.tune.tasks import Setup, Task
 from kgen.verify.process import GPU_VARIABLES, KEPT_VARIABLES
 
 START, IDLE, PREPARE, WAIT, MEASURE = "start", "idle", "prepare", "wait", "measure"
 RETIRED = "retired"
 """What a worker does that is about to end, since the device may be in a bad state."""
-
-TAIL_BYTES = 16_384
-TAIL_LINES = 5
 
 
 @dataclasses.dataclass(kw_only=True, eq=False)
@@ -113,26 +116,15 @@ class Process:
 
     def has_ended(self) -> bool:
         """Whether it has ended; it is not waited for yet."""
-        options = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        return os.waitid(os.P_PID, self.process.pid, options) is not None
+        return has_ended(self.process)
 
     def how_it_ended(self) -> str:
         """Returns by what it ended, with the last lines of its stderr."""
-        status = os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
-        assert status is not None
-        if status.si_code == os.CLD_EXITED:
-            text = f"the process exited with status {status.si_status}"
-        else:
-            text = f"the process was ended by {signal.Signals(status.si_status).name}"
-        lines = self._errors.decode(errors="replace").strip().splitlines()
-        return "\n".join([text, *(f"  {line}" for line in lines[-TAIL_LINES:])])
+        return how_it_ended(self.process, self._errors)
 
     def end(self) -> None:
         """Kills it with all its descendants, and waits for it."""
-        # Not waited for yet, so that its id and its group's are still its own.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        kill_group(self.process)
         for pipe in (self.process.stdin, *self.pipes):
             assert pipe is not None
             with contextlib.suppress(BrokenPipeError):
@@ -143,11 +135,9 @@ def _environment(directory: Path) -> dict[str, str]:
     """Returns a worker's environment: the same whatever the user has set."""
     names = (*KEPT_VARIABLES, *GPU_VARIABLES)
     root = str(Path(__file__).parents[2])
-    inherited = os.environ.get("PYTHONPATH", "")
-    path = [str(Path(p).absolute()) for p in inherited.split(os.pathsep) if p]
     return {
         **{name: os.environ[name] for name in names if name in os.environ},
-        "PYTHONPATH": os.pathsep.join(dict.fromkeys([root, *path])),
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys([root, *absolute_pythonpath()])),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUTF8": "1",
         "LC_ALL": "C.UTF-8",

@@ -20,6 +20,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from kgen.processes import (
+    TAIL_BYTES,
+    absolute_pythonpath,
+    has_ended,
+    how_it_ended,
+    kill_group,
+    read,
+)
 from kgen.verify import cache
 from kgen.verify.request import (
     FAILED,
@@ -53,8 +61,6 @@ MARK = "KGEN_VERIFY_DIRECTORY"
 
 POLL_SECONDS = 0.05
 LAST_WORDS_SECONDS = 0.5
-TAIL_BYTES = 16_384
-TAIL_LINES = 5
 
 
 def run(request: Request, levels: Sequence[str], timeout: float) -> Verdict:
@@ -119,9 +125,7 @@ def _environment(directory: str, scratch: Path, *, gpu: bool) -> dict[str, str]:
     root = str(Path(__file__).parents[2])
     # Installed packages are found anyhow, and must not come before Python's own.
     installed = {*site.getsitepackages(), site.getusersitepackages()}
-    path = [] if root in installed else [root]
-    if inherited := os.environ.get("PYTHONPATH"):
-        path += [str(Path(p).absolute()) for p in inherited.split(os.pathsep) if p]
+    path = [*([] if root in installed else [root]), *absolute_pythonpath()]
     return {
         **{name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ},
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(path)),
@@ -152,10 +156,7 @@ def _gpu_variables() -> dict[str, str]:
 
 def _end(worker: subprocess.Popen[bytes], directory: str) -> None:
     """Kills the worker with all its descendants and waits for it."""
-    # Not waited for yet, so that its id and its group's are still its own.
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(worker.pid, signal.SIGKILL)
-    worker.wait()
+    kill_group(worker)
     _kill_strays(directory)
     for pipe in (worker.stdout, worker.stderr):
         assert pipe is not None
@@ -288,32 +289,3 @@ class _Report:
     def verdict(self) -> Verdict:
         """Returns the verdict."""
         return Verdict(levels=tuple(self.results), jax_version=self.jax_version)
-
-
-def read(pipe: IO[bytes] | Any) -> bytes:
-    """Reads what is there; nothing at the end and, without blocking, in between."""
-    try:
-        return os.read(pipe.fileno(), 65_536)
-    except BlockingIOError:
-        return b""
-
-
-def has_ended(worker: subprocess.Popen[bytes]) -> bool:
-    """Whether the worker has ended; it is not waited for yet."""
-    options = os.WEXITED | os.WNOHANG | os.WNOWAIT
-    return os.waitid(os.P_PID, worker.pid, options) is not None
-
-
-def how_it_ended(worker: subprocess.Popen[bytes], errors: bytes) -> str:
-    """Says by what the worker ended, with the last lines of its stderr."""
-    status = os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT)
-    assert status is not None
-    if status.si_code == os.CLD_EXITED:
-        text = f"the worker exited with status {status.si_status} without a result"
-    else:
-        name = signal.Signals(status.si_status).name
-        text = f"the worker was ended by {name}"
-        if name == "SIGKILL":
-            text += " (out of memory?)"
-    lines = errors.decode(errors="replace").strip().splitlines()
-    return "\n".join([text, *(f"  {line}" for line in lines[-TAIL_LINES:])])

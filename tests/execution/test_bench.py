@@ -4,6 +4,8 @@ import contextlib
 import dataclasses
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -125,6 +127,23 @@ def test_a_kernel_that_changes_from_run_to_run_is_not_timed(tmp_path):
     (record,) = files.load(out).results
     assert record.status == "wrong"
     assert "on normal values: not the same bits in every run: " in record.detail
+
+
+@pytest.mark.usefixtures("_on_cpu")
+def test_a_dispatch_module_is_measured_with_the_kernel_that_it_picks(tmp_path):
+    module = ROOT / "generated" / "matmul_h200.py"
+    for name in re.findall(r"^import (bf16_\w+)$", module.read_text("utf-8"), re.M):
+        body = "pass" if name == "bf16_64x128_small" else f'raise OSError("{name}")'
+        path = write_module(tmp_path, name, body=body)
+        text = path.read_text("utf-8").replace("(a, b):", "(a, b, interpret=None):")
+        path.write_text(text, "utf-8")
+    path, out = shutil.copy(module, tmp_path), tmp_path / "new.json"
+    shapes = ("--shape", "64,128,256", "--shape", "512,4096,4096")
+    done = kgen("bench", path, *shapes, "--rounds", 3, "--json", out)
+    assert done.exit_code == 4, done
+    measured, failed = files.load(out).results
+    assert (measured.name, measured.status) == ("matmul_h200", "measured")
+    assert failed.detail.startswith("OSError: bf16_128x128_raster; at ")
 
 
 @pytest.mark.usefixtures("_on_cpu")

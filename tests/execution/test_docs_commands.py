@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from oldest import IS_OLDEST_JAX
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -127,6 +128,8 @@ def assert_shown(shown, printed):
 
 @pytest.mark.parametrize("guide", GUIDES)
 def test_a_guide_does_what_it_says(guide, tmp_path, environment):
+    if IS_OLDEST_JAX and guide != "tutorial.md":
+        pytest.skip("with the oldest JAX, the tutorial only")
     commands, shown = script(guide)
     printed = run(commands, tmp_path, environment).split(f"{MARK}\n")
     assert len(printed) == len(shown) + 1
