@@ -1,5 +1,6 @@
 """What all tests share: some have no JAX, and no text is formatted twice."""
 
+import collections
 import functools
 import sys
 
@@ -20,3 +21,11 @@ def _without_jax(request, monkeypatch):
     if IS_OLDEST_JAX:
         pytest.skip("imports no JAX: run with a newer one, not again with the oldest")
     monkeypatch.setitem(sys.modules, "jax", None)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Says what was left out, and why."""
+    skipped = terminalreporter.getreports("skipped")
+    reasons = (report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    for reason, count in collections.Counter(reasons).most_common():
+        terminalreporter.line(f"{count} skipped: {reason}")

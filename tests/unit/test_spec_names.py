@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from kgen.spec.names import MAX_LENGTH, NameFault, name_fault
 from kgen.spec.standard_library import STANDARD_LIBRARY
 
-pytestmark = pytest.mark.without_jax
-
 
 @pytest.mark.parametrize(
     "name",
