@@ -23,6 +23,8 @@ ALLOWED = {
     "dataclasses",
     "functools",
     "math",
+    "typing.Any",
+    "typing.NamedTuple",
     "jax",
     "jax.numpy",
     "jax.lax",
