@@ -82,13 +82,16 @@ def large(request, case, directory):
     """Returns the same of a size for which the product was prepared."""
     import numpy as np
 
+    from kgen.layouts import logical, stored
     from kgen.verify.floats import FORMATS
 
     a, b, product = (
         np.load(Path(directory, f"{case.m}x{case.n}x{case.k}.{part}.npy"))
         for part in ("a", "b", "product")
     )
-    b = np.ascontiguousarray(b.T) if request.layout == "nt" else b
+    # What is passed is the logical operand's other view, and C's, too.
+    a, b = map(np.ascontiguousarray, logical(request.layout, a, b))
+    product = stored(request.out_order, product)
     operands = [array.astype(np.dtype(request.operand_dtype)) for array in (a, b)]
     expected = FORMATS[request.out_dtype].round(product.astype(np.float64))
     return operands, expected, 0.0

@@ -35,6 +35,7 @@ def request(made: MatmulPlan, text: str) -> Request:
         op=MATMUL,
         arch=made.arch,
         layout=made.layout,
+        out_order=made.out_order,
         operand_dtype=made.operand_dtype,
         b_dtype=made.b_dtype,
         out_dtype=made.out_dtype,

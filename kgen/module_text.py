@@ -13,6 +13,7 @@ import dataclasses
 import re
 
 from kgen.float8 import FLOAT8
+from kgen.layouts import COLUMN, LAYOUTS, ROW, operand_dims
 
 OUT_DTYPES = ("float16", "bfloat16", "float32")
 DTYPES = (*OUT_DTYPES, *FLOAT8)
@@ -35,7 +36,8 @@ class Described:
     Attributes:
       function: Name of the public function.
       arch: GPU architecture.
-      layout: `nn`, or `nt` if B is [n, k].
+      layout: `nn`, `nt`, `tn` or `tt`: see `kgen.layouts`.
+      out_order: `row`, or `column` if the result is [n, m].
       operand_dtype: Elements of A.
       b_dtype: Elements of B.
       out_dtype: Elements of the result.
@@ -48,6 +50,7 @@ class Described:
     function: str
     arch: str
     layout: str
+    out_order: str
     operand_dtype: str
     b_dtype: str
     out_dtype: str
@@ -75,9 +78,10 @@ def describe(text: str) -> Described:
     if arrays.keys() != {"a", "b", "out"} or not function or not arch:
         raise NotDescribedError("its docstring does not list a, b and out")
     dtypes = [arrays[name]["dtype"] for name in ("a", "b", "out")]
-    layouts = {"k, n": "nn", "n, k": "nt"}
+    layouts = {operand_dims(layout): layout for layout in LAYOUTS}
+    orders = {"m, n": ROW, "n, m": COLUMN}
     axes = [arrays[name]["axes"] for name in ("a", "b", "out")]
-    if axes[0] != "m, k" or axes[1] not in layouts or axes[2] != "m, n":
+    if (axes[0], axes[1]) not in layouts or axes[2] not in orders:
         raise NotDescribedError(f"its docstring has operands [{'] and ['.join(axes)}]")
     known = set(dtypes) <= set(DTYPES) and dtypes[2] in OUT_DTYPES
     if not known or (dtypes[0] != dtypes[1] and not set(dtypes[:2]) <= set(FLOAT8)):
@@ -87,7 +91,8 @@ def describe(text: str) -> Described:
     return Described(
         function=function[1],
         arch=arch[1],
-        layout=layouts[axes[1]],
+        layout=layouts[axes[0], axes[1]],
+        out_order=orders[axes[2]],
         operand_dtype=dtypes[0],
         b_dtype=dtypes[1],
         out_dtype=dtypes[2],

@@ -192,6 +192,7 @@ def _of_module(path: Path, asked: Asked) -> Target:
         op=MATMUL,
         arch=described.arch,
         layout=described.layout,
+        out_order=described.out_order,
         operand_dtype=described.operand_dtype,
         b_dtype=described.b_dtype,
         out_dtype=described.out_dtype,

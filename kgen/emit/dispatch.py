@@ -3,12 +3,15 @@
 import itertools
 import math
 
-from kgen.emit import matmul
+from kgen.emit import matmul, operands
 from kgen.emit.literals import docstring_text
+from kgen.layouts import COLUMN, is_transposed, operand_dims
 from kgen.plan.dispatch import DispatchPlan, Kernel, Shape, is_multiple, natural
 
 # What the kernels of one dispatch module have in common, as their own templates place it.
 _COMMON = (
+    "a_dims",
+    "a_shape",
     "arch",
     "arithmetic",
     "b_dims",
@@ -17,6 +20,7 @@ _COMMON = (
     "b_dtype",
     "dtype",
     "jax_range",
+    "out_dims",
     "out_dtype",
     "product",
 )
@@ -29,7 +33,6 @@ def view(plan: DispatchPlan) -> dict[str, object]:
     """Returns the values of the templates `dispatch` and `test_dispatch`."""
     common = matmul.view(plan.needed[0])
     (m, n, k), *others = _least_units(plan)
-    transposed = plan.layout == "nt"
     return {
         **{key: common[key] for key in _COMMON},
         "name": plan.name,
@@ -43,14 +46,13 @@ def view(plan: DispatchPlan) -> dict[str, object]:
         "kernels": [(repr(k.name), _arguments(k)) for k in plan.kernels],
         "buckets": [(repr(b.shape), repr(b.kernel)) for b in plan.buckets],
         "allowed": _allowed(plan),
-        **_of_test(plan, transposed=transposed),
+        **_of_test(plan),
     }
 
 
 def _formula(plan: DispatchPlan) -> str:
-    b = "B[n, k].T" if plan.layout == "nt" else "B[k, n]"
     return (
-        f"C[m, n] = A[m, k] @ {b} in {matmul.dtypes(plan)}, by the kernel that suits the"
+        f"{operands.formula(plan)} in {matmul.dtypes(plan)}, by the kernel that suits the"
         " size."
     )
 
@@ -91,7 +93,7 @@ def _allowed(plan: DispatchPlan) -> list[str]:
     return [repr(line) for line in lines]
 
 
-def _of_test(plan: DispatchPlan, *, transposed: bool) -> dict[str, object]:
+def _of_test(plan: DispatchPlan) -> dict[str, object]:
     modules = {
         plan.name: f"import {plan.name} as module",
         "jax": "import jax",
@@ -100,12 +102,17 @@ def _of_test(plan: DispatchPlan, *, transposed: bool) -> dict[str, object]:
         "pytest": "import pytest",
     }
     m, n, k = _least_units(plan)[0]
+    a_dims, b_dims = operand_dims(plan.layout)
+    words = f"B as [{b_dims}]", f"A as [{a_dims}] and B as [{b_dims}]"
     return {
         "test_imports": "\n".join(modules[n] for n in sorted(modules, key=natural)),
         "small": repr(small_sizes(plan)),
-        "b_words": "B as [n, k]" if transposed else "B as [k, n]",
-        "b_shape_literal": "(n, k)" if transposed else "(k, n)",
-        "transposed": ".T" if transposed else "",
+        "b_words": words[is_transposed(plan.layout)[0]],
+        "a_shape_literal": f"({a_dims})",
+        "b_shape_literal": f"({b_dims})",
+        "less_of_a": "a[:1]" if is_transposed(plan.layout)[0] else "a[:, :1]",
+        "expected": operands.product(plan, "a", "b"),
+        "returned_shape": ("size[1::-1]" if plan.out_order == COLUMN else "size[:2]"),
         "refused": repr([(m - 1, n, k), (m, 0, k), (m, n, k - 1)]),
     }
 

@@ -1,8 +1,9 @@
 """What the matmul templates place: words, literals and named booleans of a plan."""
 
 from kgen.arch import ARCHS
-from kgen.emit import matmul_test, schedule
+from kgen.emit import matmul_test, operands, schedule
 from kgen.emit.literals import docstring_text
+from kgen.layouts import COLUMN
 from kgen.plan.dispatch import DispatchPlan
 from kgen.plan.model import Layout, MatmulPlan
 
@@ -13,7 +14,6 @@ JAX_FIRST = "0.11.2 or newer"
 
 def view(plan: MatmulPlan) -> dict[str, object]:
     """Returns the values of the templates `matmul` and `test_matmul`."""
-    transposed = plan.layout == "nt"
     arch = ARCHS[plan.arch]
     return {
         "name": plan.name,
@@ -31,23 +31,20 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "out_dtype": plan.out_dtype,
         "has_own_out_dtype": plan.out_dtype != plan.operand_dtype,
         "STORE_DTYPE": schedule.store_dtype(plan),
-        "out_shape": "(SPLIT_K, m, n)" if plan.split_k > 1 else "(m, n)",
         "cast": "" if plan.split_k > 1 else _cast(plan),
         "result": (
             f"kernel(a, b).sum(axis=0){_cast(plan)}"
             if plan.split_k > 1
             else "kernel(a, b)"
         ),
+        "block": schedule.turned(plan, f"acc[...]{_cast(plan)}"),
         "arithmetic": _arithmetic(plan),
-        "product": "A @ B.T" if transposed else "A @ B",
         "reference": _reference(plan),
         "reference_is": _reference_is(plan),
         "tile_m": plan.tile_m,
         "tile_n": plan.tile_n,
         "tile_k": plan.tile_k,
-        "b_dims": "n, k" if transposed else "k, n",
-        "b_unpacked": "(n, _)" if transposed else "(_, n)",
-        "b_shape": "(n, b_k)" if transposed else "(b_k, n)",
+        **operands.view(plan),
         **schedule.view(plan),
         **_pipeline(plan),
         **_layouts(plan),
@@ -75,9 +72,8 @@ def constants(plan: MatmulPlan) -> dict[str, object]:
 
 
 def _formula(plan: MatmulPlan) -> str:
-    b = "B[n, k].T" if plan.layout == "nt" else "B[k, n]"
     title = ARCHS[plan.arch].title
-    return f"C[m, n] = A[m, k] @ {b} in {dtypes(plan)} on {title}."
+    return f"{operands.formula(plan)} in {dtypes(plan)} on {title}."
 
 
 def dtypes(plan: MatmulPlan | DispatchPlan) -> str:
@@ -113,11 +109,12 @@ def _arithmetic(plan: MatmulPlan) -> str:
 
 
 def _reference(plan: MatmulPlan) -> str:
-    b = "b.T" if plan.layout == "nt" else "b"
+    of_both = operands.arguments(plan)
+    how = "preferred_element_type=jnp.float32"
     if plan.operand_dtype == "float32":
-        return f'jnp.dot(a, {b}, precision="highest"){_cast(plan)}'
-    product = f"jnp.dot(a, {b}, preferred_element_type=jnp.float32)"
-    return f"{product}{_cast(plan)}"
+        how = 'precision="highest"'
+    turned = ".T" if plan.out_order == COLUMN else ""
+    return f"jnp.dot({of_both}, {how}){turned}{_cast(plan)}"
 
 
 def _reference_is(plan: MatmulPlan) -> str:
@@ -168,7 +165,8 @@ def _layouts(plan: MatmulPlan) -> dict[str, object]:
         "out_transforms": _transforms(plan.out_layout),
         "out_block": ", ".join(
             [
-                "plgpu.BlockSpec((TILE_M, TILE_N), lambda _: (m, n)",
+                f"plgpu.BlockSpec({operands.out_dims(plan, 'TILE_M', 'TILE_N')}, "
+                f"lambda _: {operands.out_dims(plan, 'm', 'n')}",
                 *schedule.out_transforms(plan),
             ]
         )

@@ -4,6 +4,7 @@ import textwrap
 
 from kgen.emit.literals import LINE_LENGTH, tuples
 from kgen.float8 import FLOAT8, SUM_BITS
+from kgen.layouts import COLUMN, is_transposed, operand_dims, operand_shapes
 from kgen.plan.dtypes import PRECISION
 from kgen.plan.model import Case, MatmulPlan
 
@@ -16,9 +17,9 @@ FLOAT8_INTEGERS = (
 
 def view(plan: MatmulPlan) -> dict[str, object]:
     """Returns the values of the template `test_matmul`."""
-    transposed = plan.layout == "nt"
     m, n, k = plan.units
     float8 = plan.operand_dtype in FLOAT8
+    one_tile_a, one_tile_b = operand_shapes(plan.layout, m, n, k)
     other = "bfloat16" if plan.operand_dtype != "bfloat16" else "float16"
     cases = [_shape(plan, case) for case in plan.cases[: 5 if plan.persistent else 4]]
     reason, tolerance = _tolerance(plan)
@@ -35,19 +36,54 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "integers_are": FLOAT8_INTEGERS if float8 else INTEGERS,
         "integers_range": "-1, 2" if float8 else "-3, 4",
         "first_size": "*SHAPES[0][:3]" if plan.persistent else "*SHAPES[0]",
-        "b_words": "B as [n, k]" if transposed else "B as [k, n]",
-        "b_shape_literal": "(n, k)" if transposed else "(k, n)",
-        "transposed": ".T" if transposed else "",
-        "b_tail": "b[:, -module.TILE_K :]" if transposed else "b[-module.TILE_K :]",
+        **_layouts(plan),
         "tolerance_reason": "\n    # ".join(textwrap.wrap(reason, COMMENT_WIDTH)),
         "tolerance": tolerance,
         "size": "size" if plan.test.atol is None else "_",
         **_depth(plan),
         "refusals": _refusals(plan),
         "other_dtype": other,
-        "one_tile_a": repr((m, k)),
-        "one_tile_b": repr((n, k) if transposed else (k, n)),
+        "one_tile_a": repr(one_tile_a),
+        "one_tile_b": repr(one_tile_b),
     }
+
+
+def _layouts(plan: MatmulPlan) -> dict[str, object]:
+    """Returns how operands and results lie in memory."""
+    a_is_transposed, b_is_transposed = is_transposed(plan.layout)
+    a_dims, b_dims = operand_dims(plan.layout)
+    in_columns = plan.out_order == COLUMN
+    a, b = "np.asarray(a, np.float64)", "np.asarray(b, np.float64)"
+    products = ("a @ b", "np.abs(a) @ np.abs(b)")
+    return {
+        "operand_words": (
+            f"A as [{a_dims}] and B as [{b_dims}]"
+            if a_is_transposed
+            else f"A and B, B as [{b_dims}]"
+        ),
+        "a_shape_literal": f"({a_dims})",
+        "b_shape_literal": f"({b_dims})",
+        "logical_operands": f"{a}{'.T' * a_is_transposed}, {b}{'.T' * b_is_transposed}",
+        "products": ", ".join(
+            f"({each}).T" if in_columns else each for each in products
+        ),
+        "a_tail": (
+            "a[-module.TILE_K :]" if a_is_transposed else "a[:, -module.TILE_K :]"
+        ),
+        "b_tail": (
+            "b[:, -module.TILE_K :]" if b_is_transposed else "b[-module.TILE_K :]"
+        ),
+        # Replacement fields of an f-string.
+        "k_of_a": f"{{{_k_of_a(plan)}}}",
+        "m_of_wrong": "{wrong.shape[1]}" if in_columns else "{len(wrong)}",
+        "n_of_wrong": "{len(wrong)}" if in_columns else "{wrong.shape[1]}",
+        "wrong_of_c": "wrong.T" if in_columns else "wrong",
+    }
+
+
+def _k_of_a(plan: MatmulPlan) -> str:
+    a_is_transposed, _ = is_transposed(plan.layout)
+    return "len(a)" if a_is_transposed else "a.shape[1]"
 
 
 def _shape(plan: MatmulPlan, case: Case) -> tuple[int, ...]:
@@ -98,7 +134,7 @@ def _tolerance(plan: MatmulPlan) -> tuple[str, str]:
     relative = f"2.0**-{PRECISION[plan.out_dtype]}"
     relative_reason = f"Rounding the result to {plan.out_dtype}"
     other, other_reason = (
-        "2.0**-23 * np.sqrt(a.shape[1]) * size",
+        f"2.0**-23 * np.sqrt({_k_of_a(plan)}) * size",
         "k float32 additions before that",
     )
     if plan.operand_dtype == "float32":
@@ -126,18 +162,21 @@ def _refusals(plan: MatmulPlan) -> list[tuple[str, str, str]]:
     """Returns shapes of A and B that a module refuses, and the message, as source."""
     m, n, k = plan.units
 
+    def a(rows: int, depth: int) -> tuple[int, int]:
+        return operand_shapes(plan.layout, rows, n, depth)[0]
+
     def b(columns: int, depth: int) -> tuple[int, int]:
-        return (columns, depth) if plan.layout == "nt" else (depth, columns)
+        return operand_shapes(plan.layout, m, columns, depth)[1]
 
     rows: list[tuple[tuple[int, ...], tuple[int, ...], str]] = [
         ((m,), b(n, k), "a must have 2 dimensions"),
-        ((m, k), b(n, 2 * k), f"a and b must agree in k, got {k} and {2 * k}"),
-        ((m - 8, k), b(n, k), f"m must be a positive multiple of {m}, got {m - 8}"),
-        ((m, k), b(0, k), f"n must be a positive multiple of {n}, got 0"),
+        (a(m, k), b(n, 2 * k), f"a and b must agree in k, got {k} and {2 * k}"),
+        (a(m - 8, k), b(n, k), f"m must be a positive multiple of {m}, got {m - 8}"),
+        (a(m, k), b(0, k), f"n must be a positive multiple of {n}, got 0"),
         (
-            (m, k // 2),
+            a(m, k // 2),
             b(n, k // 2),
             f"k must be a positive multiple of {k}, got {k // 2}",
         ),
     ]
-    return [(repr(a), repr(b), repr(message)) for a, b, message in rows]
+    return [(repr(of_a), repr(of_b), repr(text)) for of_a, of_b, text in rows]

@@ -1,5 +1,7 @@
 """What the matmul template places about a schedule: who does what, and in which order."""
 
+from kgen.emit.operands import out_dims
+from kgen.layouts import COLUMN, is_transposed
 from kgen.plan.model import MatmulPlan
 
 NUMBERS = {1: "One", 2: "Two", 3: "Three", 4: "Four"}
@@ -11,7 +13,8 @@ def view(plan: MatmulPlan) -> dict[str, object]:
     splits_m, splits_n = shared and plan.split == "m", shared and plan.split == "n"
     dimension = "rows" if plan.split == "m" else "columns"
     out_smem = _out_smem(plan, splits_m, splits_n)
-    turned = ".T" if plan.swap_operands else ""
+    turn = ".T" if plan.turns_product else ""
+    part = "columns" if plan.swap_operands else ":, columns"
     return {
         "pipelined": plan.schedule == "pipelined",
         "warp_specialized": plan.schedule == "warp_specialized",
@@ -39,15 +42,9 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         ),
         "step_work": _step_work(plan, splits_m, splits_n),
         "wgmma_operands": _wgmma_operands(plan, splits_m, splits_n),
-        "a_operand": "a_smem",
-        "b_operand": "b_smem.T" if plan.layout == "nt" else "b_smem",
         "acc_shape": _acc_shape(plan, splits_m, splits_n),
         "out_slot": 'out_smem.at[lax.axis_index("wg")]' if shared else "out_smem",
-        "out_part": {
-            (True, False): "out_gmem.at[_wg_rows()]",
-            (False, True): "out_gmem.at[:, _wg_columns()]",
-            (False, False): "out_gmem",
-        }[splits_m, splits_n],
+        "out_part": _out_part(plan, splits_m, splits_n),
         "out_smem": out_smem,
         "scratch_types": _scratch_types(plan, out_smem),
         "stores_pieces": stores_pieces(plan),
@@ -55,19 +52,12 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         # Then a tile begins with another slot than the one used longest ago.
         "store_slots_shift": plan.persistent
         and (plan.wg_n // plan.store_n) % plan.store_slots != 0,
-        "product_word": "transposed product" if plan.swap_operands else "product",
-        "slot": f"slot{turned}[...]",
-        "out_smem_ref": f"out_smem{turned}[...]",
-        "piece": (
-            "plgpu.layout_cast(product[columns], plgpu.Layout.WGMMA_TRANSPOSED)"
-            if plan.swap_operands
-            else "product[:, columns]"
-        ),
-        "whole": (
-            "plgpu.layout_cast(product, plgpu.Layout.WGMMA_TRANSPOSED)"
-            if plan.swap_operands
-            else "product"
-        ),
+        "product_word": "transposed product" if plan.turns_product else "product",
+        "slot": f"slot{turn}[...]",
+        "out_smem_ref": f"out_smem{turn}[...]",
+        "piece": turned(plan, f"product[{part}]"),
+        "whole": turned(plan, "product"),
+        "out_piece": "columns" if plan.out_order == COLUMN else ":, columns",
         **_order(plan),
         **_blocks(plan),
     }
@@ -137,8 +127,9 @@ def _warp_specialized_overview(plan: MatmulPlan, tile: str) -> str:
     if plan.swap_operands:
         text += (
             " They compute the transposed tile, so that the few rows of A are columns "
-            "of wgmma, and turn it around as they store it."
+            "of wgmma"
         )
+        text += ", and turn it around as they store it." * plan.turns_product or "."
     if plan.cluster > 1:
         shared = "B" if plan.cluster_m > 1 else "A"
         text += f" Two neighbouring CTAs load each tile of {shared} for both."
@@ -179,6 +170,13 @@ def has_own_out_transforms(plan: MatmulPlan) -> bool:
     return out.swizzle is not None and out != plan.operand_layout
 
 
+def turned(plan: MatmulPlan, product: str) -> str:
+    """Returns a product in the registers from which it is stored."""
+    if plan.turns_product:
+        return f"plgpu.layout_cast({product}, plgpu.Layout.WGMMA_TRANSPOSED)"
+    return product
+
+
 def _step_work(plan: MatmulPlan, splits_m: bool, splits_n: bool) -> str:
     if plan.swap_operands:
         whose = "this warpgroup's" if splits_n else "all"
@@ -191,15 +189,24 @@ def _step_work(plan: MatmulPlan, splits_m: bool, splits_n: bool) -> str:
 
 
 def _wgmma_operands(plan: MatmulPlan, splits_m: bool, splits_n: bool) -> str:
-    a = "a_smem.at[_wg_rows()]" if splits_m else "a_smem"
-    b = "b_smem"
+    a_is_transposed, b_is_transposed = is_transposed(plan.layout)
+    a, b = "a_smem", "b_smem"
+    if splits_m:
+        a = f"a_smem.at[{':, ' * a_is_transposed}_wg_rows()]"
     if splits_n:
-        columns = "_wg_columns()" if plan.layout == "nt" else ":, _wg_columns()"
-        b = f"b_smem.at[{columns}]"
-    b_is_transposed = plan.layout == "nt"
+        b = f"b_smem.at[{':, ' * (not b_is_transposed)}_wg_columns()]"
     if plan.swap_operands:
-        return f"{b}{'' if b_is_transposed else '.T'}, {a}.T"
-    return f"{a}, {b}{'.T' if b_is_transposed else ''}"
+        return f"{b}{'.T' * (not b_is_transposed)}, {a}{'.T' * (not a_is_transposed)}"
+    return f"{a}{'.T' * a_is_transposed}, {b}{'.T' * b_is_transposed}"
+
+
+def _out_part(plan: MatmulPlan, splits_m: bool, splits_n: bool) -> str:
+    """Returns the part of the output's tile that a warpgroup stores."""
+    if not (splits_m or splits_n):
+        return "out_gmem"
+    part = "_wg_rows()" if splits_m else "_wg_columns()"
+    is_first = splits_m != (plan.out_order == COLUMN)
+    return f"out_gmem.at[{'' if is_first else ':, '}{part}]"
 
 
 def _acc_shape(plan: MatmulPlan, splits_m: bool, splits_n: bool) -> str:
@@ -218,12 +225,12 @@ def _wg_n(splits_n: bool) -> str:
 
 
 def _out_smem(plan: MatmulPlan, splits_m: bool, splits_n: bool) -> str:
+    rows = _wg_m(splits_m)
     columns = "STORE_N" if stores_pieces(plan) else _wg_n(splits_n)
     dimensions = [
         *(["COMPUTE_WGS"] if plan.num_compute_wgs > 1 else []),
         *(["STORE_SLOTS"] if stores_pieces(plan) else []),
-        _wg_m(splits_m),
-        columns,
+        *((columns, rows) if plan.out_order == COLUMN else (rows, columns)),
     ]
     shape = f"({', '.join(dimensions)})"
     arguments = [shape, store_dtype(plan), *out_transforms(plan)]
@@ -299,26 +306,31 @@ def _raster_reason(plan: MatmulPlan) -> str:
 
 def _blocks(plan: MatmulPlan) -> dict[str, object]:
     """Returns block shapes and index maps of A and B, and how the output is sliced."""
-    transposed, first = plan.layout == "nt", "first + ki" if plan.split_k > 1 else "ki"
+    a_is_transposed, b_is_transposed = is_transposed(plan.layout)
+    first = "first + ki" if plan.split_k > 1 else "ki"
     m, n = ("0", "0") if plan.persistent else ("m", "n")
     share_a = ['"neighbour"'] if plan.cluster_n > 1 else []
     share_b = ['"neighbour"'] if plan.cluster_m > 1 else []
-    b_shape = "(TILE_N, TILE_K)" if transposed else "(TILE_K, TILE_N)"
-    b_index = f"({n}, {first})" if transposed else f"({first}, {n})"
+    a_shape = "(TILE_K, TILE_M)" if a_is_transposed else "(TILE_M, TILE_K)"
+    a_index = f"({first}, {m})" if a_is_transposed else f"({m}, {first})"
+    b_shape = "(TILE_N, TILE_K)" if b_is_transposed else "(TILE_K, TILE_N)"
+    b_index = f"({n}, {first})" if b_is_transposed else f"({first}, {n})"
     part = "part, " if plan.split_k > 1 else ""
+    out = out_dims(plan, "rows", "columns").strip("()")
     return {
-        "a_block": ", ".join(
-            ["(TILE_M, TILE_K)", f"lambda ki: ({m}, {first})", *share_a]
-        ),
+        "a_block": ", ".join([a_shape, f"lambda ki: {a_index}", *share_a]),
         "b_block": ", ".join([b_shape, f"lambda ki: {b_index}", *share_b]),
-        "b_step": "columns, steps" if transposed else "steps, columns",
-        "slot_operands": "ring.a_smem.at[slot], ring.b_smem.at[slot]"
-        + (".T" if transposed else ""),
-        "a_ring": _slots("TILE_M, TILE_K", "DTYPE"),
+        "a_step": "steps, rows" if a_is_transposed else "rows, steps",
+        "b_step": "columns, steps" if b_is_transposed else "steps, columns",
+        "slot_operands": f"ring.a_smem.at[slot]{'.T' * a_is_transposed}, "
+        f"ring.b_smem.at[slot]{'.T' * b_is_transposed}",
+        "a_ring": _slots(a_shape.strip("()"), "DTYPE"),
         "b_ring": _slots(
             b_shape.strip("()"),
             "DTYPE" if plan.b_dtype == plan.operand_dtype else "B_DTYPE",
         ),
-        "b_gmem": ("b_gmem.at[columns, :]" if transposed else "b_gmem.at[:, columns]"),
-        "out_gmem": f"out_gmem.at[{part}rows, columns]",
+        "out_gmem": f"out_gmem.at[{part}{out}]",
+        "out_shape": out_dims(plan, "m", "n").replace(
+            "(", "(SPLIT_K, " if plan.split_k > 1 else "("
+        ),
     }

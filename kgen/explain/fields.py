@@ -27,7 +27,10 @@ FIELDS: dict[str, dict[str, Field]] = {
         "b_dtype": Field("", "Elements of B."),
         "out_dtype": Field("", "Elements of the result."),
         "accumulator_dtype": Field("accumulator", "Elements of the accumulator."),
-        "layout": Field("layout", "`nn` or `nt`: how A and B lie in memory."),
+        "layout": Field("layout", "`nn`, `nt`, `tn` or `tt`: how A and B lie."),
+        "out_order": Field(
+            "output", "`row`, or `column` if the result is C in column-major order."
+        ),
         "arch": Field("architecture", "GPU architecture, as ptxas names it."),
         "schedule": Field(
             "schedule", "`pipelined`, `warp_specialized` or `pallas_call`."

@@ -68,6 +68,7 @@ def _kernel(plan: MatmulPlan) -> Group:
         "out_dtype": plan.out_dtype,
         "accumulator_dtype": "float32",
         "layout": plan.layout,
+        "out_order": plan.out_order,
         "arch": plan.arch,
         "schedule": plan.schedule,
         "persistent": plan.persistent,

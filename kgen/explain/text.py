@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kgen.explain.fields import FIELDS
+from kgen.layouts import COLUMN, ROW, operand_dims
 from kgen.tables import Table
 
 type Group = dict[str, Any]
@@ -65,10 +66,13 @@ _KERNEL = {
     "op": _plain("op"),
     "a_dtype": lambda g: f"{g['a_dtype']} x {g['b_dtype']} -> {g['out_dtype']}",
     "accumulator_dtype": _plain("accumulator_dtype"),
-    "layout": lambda g: {
-        "nn": "nn: A is [m, k], B is [k, n]",
-        "nt": "nt: A is [m, k], B is [n, k]",
-    }[g["layout"]],
+    "layout": lambda g: "{}: A is [{}], B is [{}]".format(
+        g["layout"], *operand_dims(g["layout"])
+    ),
+    "out_order": lambda g: {
+        ROW: "row: C is [m, n]",
+        COLUMN: "column: C is [n, m]",
+    }[g["out_order"]],
     "arch": _plain("arch"),
     "schedule": _plain("schedule"),
     "raster_order": _tiles,

@@ -1,6 +1,7 @@
 """Why a plan has the swizzle that it has."""
 
 from kgen.arch import ARCHS
+from kgen.layouts import COLUMN, is_transposed
 from kgen.plan.dtypes import ITEMSIZE
 from kgen.plan.model import Layout, MatmulPlan
 
@@ -29,9 +30,19 @@ def _rows(plan: MatmulPlan, operand: str) -> list[tuple[str, int, str]]:
     A and B have one swizzle, so it must divide the rows of both.
     """
     if operand == "out":
+        if plan.out_order == COLUMN:
+            return [(_of_tile(plan, "m"), plan.wg_m, plan.out_dtype)]
         return [("store.n", plan.store_n, plan.out_dtype)]
     rows = [("tile.k", plan.tile_k, plan.operand_dtype)]
-    if plan.layout == "nn":
-        name = "tile.n" if plan.wg_n == plan.tile_n else "warpgroup n"
-        rows.append((name, plan.wg_n, plan.operand_dtype))
+    a_is_transposed, b_is_transposed = is_transposed(plan.layout)
+    if a_is_transposed:
+        rows.append((_of_tile(plan, "m"), plan.wg_m, plan.operand_dtype))
+    if not b_is_transposed:
+        rows.append((_of_tile(plan, "n"), plan.wg_n, plan.operand_dtype))
     return rows
+
+
+def _of_tile(plan: MatmulPlan, axis: str) -> str:
+    """Returns what a warpgroup's part of the tile along an axis is called."""
+    is_split = plan.num_compute_wgs > 1 and plan.split == axis
+    return f"warpgroup {axis}" if is_split else f"tile.{axis}"

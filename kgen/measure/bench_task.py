@@ -51,6 +51,7 @@ class Bench:
             out_dtype=self._request.out_dtype
             or default_out(self._request.operand_dtype),
             layout=self._request.layout,
+            out_order=self._request.out_order,
         )
         self._directory = Path(self._job["directory"])
         self._path = layout.own_path(self._request, self._directory)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kgen import float8
+from kgen.layouts import logical, stored
 from kgen.measure.problem import Problem
 from kgen.verify import compare, repeats
 from kgen.verify.explain import LevelError
@@ -119,8 +120,9 @@ def differs_from_xla(
     import jax.numpy as jnp
 
     def exact(a: Any, b: Any) -> Any:
-        b = b if problem.layout == "nn" else b.T
-        return jnp.dot(a, b, preferred_element_type=jnp.float32)
+        a, b = logical(problem.layout, a, b)
+        product = jnp.dot(a, b, preferred_element_type=jnp.float32)
+        return stored(problem.out_order, product)
 
     def count(product: Any, expected: Any) -> Any:
         return jnp.sum(product != expected.astype(product.dtype))
@@ -159,10 +161,9 @@ def _differs_from_float64(
     product: Any, operands: tuple[Any, Any], problem: Problem
 ) -> str | None:
     rows = sampled_rows(problem.shape[0])
-    a, b = operands
+    a, b = logical(problem.layout, *operands)
     a64 = np.asarray(a[rows]).astype(np.float64)
     b64 = np.asarray(b).astype(np.float64)
-    b64 = b64 if problem.layout == "nn" else b64.T
     expected = a64 @ b64
     allowed = compare.tolerance(
         expected,
@@ -172,7 +173,9 @@ def _differs_from_float64(
         out_dtype=problem.out_dtype,
         on_gpu=True,
     )
-    found = np.asarray(product[rows]).astype(np.float64)
+    # The order is its own inverse: this is C as [m, n].
+    c = stored(problem.out_order, product)
+    found = np.asarray(c[rows]).astype(np.float64)
     wrong = compare.close(found, expected, allowed, out_dtype=problem.out_dtype)
     if wrong is None:
         return None
@@ -183,9 +186,8 @@ def _check_result(results: Any, problem: Problem) -> None:
     import jax
 
     leaves = jax.tree.leaves(results)
-    m, n, _ = problem.shape
-    wanted = (problem.out_dtype, (m, n))
+    wanted = (problem.out_dtype, problem.out_shape)
     found = [(str(leaf.dtype), tuple(leaf.shape)) for leaf in leaves]
     if found != [wanted]:
         told = ", ".join(f"{dtype}{list(shape)}" for dtype, shape in found) or "nothing"
-        raise LevelError(f"returns {told}, expected {wanted[0]}{[m, n]}")
+        raise LevelError(f"returns {told}, expected {wanted[0]}{[*wanted[1]]}")

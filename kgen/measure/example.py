@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kgen.arch import SM_90A
+from kgen.layouts import ROW
 from kgen.measure.peers import NoPeerError
 from kgen.measure.problem import Problem
 
@@ -75,7 +76,9 @@ def examples(problem: Problem) -> list[Example]:
       NoPeerError: the example cannot compute such a product.
     """
     if problem.layout != "nn":
-        raise NoPeerError("JAX's example takes B as [k, n] alone")
+        raise NoPeerError("JAX's example takes A as [m, k] and B as [k, n] alone")
+    if problem.out_order != ROW:
+        raise NoPeerError("JAX's example returns C as [m, n] alone")
     if problem.operand_dtype != problem.out_dtype or problem.operand_dtype == "float32":
         raise NoPeerError(
             "JAX's example takes float16 or bfloat16, and returns what it takes"

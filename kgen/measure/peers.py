@@ -10,6 +10,7 @@ from typing import Any
 
 from kgen.errors import KgenError, UsageError
 from kgen.float8 import FLOAT8
+from kgen.layouts import COLUMN, logical, stored
 from kgen.measure.problem import Problem
 from kgen.measure.timing import Compiled, Sets, compile_each
 
@@ -51,9 +52,9 @@ def xla(problem: Problem) -> Callable[..., Any]:
     direct = direct or problem.operand_dtype in FLOAT8
 
     def product(a: Any, b: Any) -> Any:
-        b = b if problem.layout == "nn" else b.T
+        a, b = logical(problem.layout, a, b)
         result = jnp.dot(a, b, preferred_element_type=dtype if direct else jnp.float32)
-        return result.astype(dtype)
+        return stored(problem.out_order, result).astype(dtype)
 
     return product
 
@@ -96,8 +97,11 @@ class _TorchProducts:
 
     def __post_init__(self, sets: Sets) -> None:
         take = self.torch.from_dlpack
-        transposed = self.problem.layout == "nt"
-        self._pairs = [(take(a), take(b).T if transposed else take(b)) for a, b in sets]
+        layout = self.problem.layout
+        self._pairs = [logical(layout, take(a), take(b)) for a, b in sets]
+        if self.problem.out_order == COLUMN:
+            # The product in the order that is asked for: C.T = B.T @ A.T.
+            self._pairs = [(b.T, a.T) for a, b in self._pairs]
         self._dtype = getattr(self.torch, self.problem.out_dtype)
 
     def __call__(self, _: Sets) -> None:

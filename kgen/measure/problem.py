@@ -2,10 +2,9 @@
 
 import dataclasses
 
+from kgen.layouts import LAYOUTS, OUT_ORDERS, ROW, operand_shapes, out_shape
 from kgen.plan.dtypes import ITEMSIZE
 from kgen.roofline import Work, matmul_work
-
-LAYOUTS = ("nn", "nt")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -16,8 +15,9 @@ class Problem:
       shape: (m, n, k).
       operand_dtype: Elements of A.
       out_dtype: Elements of C.
-      layout: `nn` if B is [k, n], `nt` if it is [n, k].
+      layout: `nn`, `nt`, `tn` or `tt`: see `kgen.layouts`.
       b_dtype: Elements of B; empty if they are A's.
+      out_order: `row`, or `column` if the result is [n, m].
     """
 
     shape: tuple[int, int, int]
@@ -25,16 +25,25 @@ class Problem:
     out_dtype: str
     layout: str = "nn"
     b_dtype: str = ""
+    out_order: str = ROW
 
     def __post_init__(self) -> None:
         if self.layout not in LAYOUTS:
             raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}")
+        if self.out_order not in OUT_ORDERS:
+            raise ValueError(f"out_order must be one of {', '.join(OUT_ORDERS)}")
 
     @property
     def operand_shapes(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """Shapes of A and B."""
         m, n, k = self.shape
-        return (m, k), ((k, n) if self.layout == "nn" else (n, k))
+        return operand_shapes(self.layout, m, n, k)
+
+    @property
+    def out_shape(self) -> tuple[int, int]:
+        """Shape of the result."""
+        m, n, _ = self.shape
+        return out_shape(self.out_order, m, n)
 
     @property
     def operand_dtypes(self) -> tuple[str, str]:

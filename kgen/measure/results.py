@@ -4,11 +4,12 @@ import dataclasses
 import json
 
 from kgen.arch import ARCHS
+from kgen.layouts import LAYOUTS
 from kgen.measure.decode import one_of
 from kgen.measure.problem import Problem
 from kgen.measure.timing import Samples
 from kgen.roofline import Waves, roofline
-from kgen.verify.request import DTYPES, LAYOUTS, OUT_DTYPES, LevelResult
+from kgen.verify.request import DTYPES, OUT_DTYPES, LevelResult
 
 KIND = "kgen bench"
 FORMAT = 1

@@ -3,6 +3,7 @@
 import dataclasses
 
 from kgen.arch import Arch
+from kgen.layouts import operand_shapes, out_shape
 from kgen.plan import budget
 from kgen.plan.dtypes import ITEMSIZE
 from kgen.plan.model import Buffer, Layout, Raster, Registers, SmemMap
@@ -25,6 +26,7 @@ class Candidate:
     arch: Arch
     schedule: str
     layout: str
+    out_order: str
     tile_k: int
     raster: Raster | None
     max_concurrent_steps: int
@@ -107,10 +109,24 @@ class Candidate:
         return "float32" if self.split_k > 1 else self.out_dtype
 
     @property
+    def a_tile(self) -> tuple[int, int]:
+        """Shape of A's tile as it lies in memory."""
+        return self._tiles[0]
+
+    @property
     def b_tile(self) -> tuple[int, int]:
         """Shape of B's tile as it lies in memory."""
+        return self._tiles[1]
+
+    @property
+    def _tiles(self) -> tuple[tuple[int, int], tuple[int, int]]:
         tile = self.spec.tile
-        return (tile.n, self.tile_k) if self.layout == "nt" else (self.tile_k, tile.n)
+        return operand_shapes(self.layout, tile.m, tile.n, self.tile_k)
+
+    @property
+    def out_piece(self) -> tuple[int, int]:
+        """Shape of what a warpgroup stores at once, as it lies in memory."""
+        return out_shape(self.out_order, self.wg_m, self.store_n)
 
     @property
     def registers(self) -> Registers:
@@ -134,9 +150,9 @@ class Candidate:
         return SmemMap(buffers=buffers, limit=self.arch.smem_bytes)
 
     def _ring(self, slots: int) -> tuple[Buffer, ...]:
-        dtypes, tile = self.spec.dtypes, (self.spec.tile.m, self.tile_k)
+        dtypes = self.spec.dtypes
         refs = (
-            budget.smem_buffer(self.arch, "a_smem", tile, dtypes.a, slots),
+            budget.smem_buffer(self.arch, "a_smem", self.a_tile, dtypes.a, slots),
             budget.smem_buffer(self.arch, "b_smem", self.b_tile, dtypes.b, slots),
         )
         if self.schedule != "warp_specialized":
@@ -159,10 +175,9 @@ class Candidate:
             "warp_specialized": self.num_compute_wgs * self.store_slots,
             "pallas_call": slots,
         }[self.schedule]
-        piece = (self.wg_m, self.store_n)
         return (
             budget.smem_buffer(
-                self.arch, "out_smem", piece, self.store_dtype, out_slots
+                self.arch, "out_smem", self.out_piece, self.store_dtype, out_slots
             ),
         )
 

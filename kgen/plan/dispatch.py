@@ -25,6 +25,7 @@ _COMMON = {
     "b_dtype": "dtypes.b",
     "out_dtype": "dtypes.out",
     "layout": "kernel.layout",
+    "out_order": "kernel.out_order",
     "arch": "kernel.arch",
 }
 
@@ -81,7 +82,8 @@ class DispatchPlan(OperationPlan):
     """What kgen decided for `op = "dispatch"`.
 
     Attributes:
-      layout: `nn` or `nt`, as that of every kernel.
+      layout: As that of every kernel: see `kgen.layouts`.
+      out_order: As that of every kernel.
       operand_dtype: Elements of A.
       b_dtype: Elements of B.
       out_dtype: Elements of the result.
@@ -92,6 +94,7 @@ class DispatchPlan(OperationPlan):
 
     op: ClassVar[str] = "dispatch"
     layout: str
+    out_order: str
     operand_dtype: str
     b_dtype: str
     out_dtype: str
@@ -167,6 +170,7 @@ def plan(source: SourcedSpec) -> DispatchPlan:
     made = DispatchPlan.of(
         source,
         layout=needed[0].layout,
+        out_order=needed[0].out_order,
         operand_dtype=needed[0].operand_dtype,
         b_dtype=needed[0].b_dtype,
         out_dtype=needed[0].out_dtype,
@@ -193,7 +197,8 @@ def _kernel(made: MatmulPlan) -> Kernel:
 
 def _with_kernels(made: DispatchPlan, digest: str) -> str:
     """Returns a digest of what a spec says, and of what it takes from the kernels'."""
-    taken = [made.layout, made.operand_dtype, made.b_dtype, made.out_dtype]
+    dtypes = [made.operand_dtype, made.b_dtype, made.out_dtype]
+    taken = [made.layout, made.out_order, *dtypes]
     kernels = [dataclasses.asdict(kernel) for kernel in made.kernels]
     text = json.dumps([digest, taken, kernels], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

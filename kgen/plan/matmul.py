@@ -5,6 +5,7 @@ import functools
 
 from kgen import cases
 from kgen.arch import ARCHS, Arch
+from kgen.layouts import COLUMN, is_transposed
 from kgen.plan.candidate import NO_SPLIT, Candidate, share
 from kgen.plan.dtypes import ITEMSIZE, default_out
 from kgen.plan.model import Case, Layout, MatmulPlan, Raster, StandaloneTest
@@ -21,6 +22,7 @@ MAX_SIMULATED_STEPS = 64
 DEFAULT_STAGES = 4
 DEFAULT_RASTER_WIDTH = 8
 WGMMA_M = 64
+ATOM_ROWS = 8
 
 
 def resolve(source: SourcedSpec) -> Candidate:
@@ -33,10 +35,9 @@ def resolve(source: SourcedSpec) -> Candidate:
     wgs = (schedule.num_compute_wgs or DEFAULT_COMPUTE_WGS) if warp_specialized else 1
     split = schedule.split or _default_split(schedule)
     tile_k = spec.tile.k or arch.swizzles[0] // itemsize
+    wg_m = share(spec.tile.m, wgs, split == "m")
     wg_n = share(spec.tile.n, wgs, split == "n")
-
-    # A is K-major; B is too with layout "nt" and N-major otherwise.
-    rows = [tile_k] if spec.kernel.layout == "nt" else [tile_k, wg_n]
+    rows = _operand_rows(spec, tile_k, wg_m, wg_n)
     auto = _widest_swizzle(arch, [row * itemsize for row in rows]) or arch.swizzles[-1]
     common = _asked_swizzle(spec.transforms) or auto
     candidate = Candidate(
@@ -44,6 +45,7 @@ def resolve(source: SourcedSpec) -> Candidate:
         arch=arch,
         schedule=_schedule(spec),
         layout=spec.kernel.layout,
+        out_order=spec.kernel.out_order,
         tile_k=tile_k,
         raster=_raster(spec),
         max_concurrent_steps=1,
@@ -85,6 +87,7 @@ def finish(candidate: Candidate) -> MatmulPlan:
         cluster_n=spec.cluster.n,
         raster=candidate.raster,
         layout=candidate.layout,
+        out_order=candidate.out_order,
         operand_dtype=spec.dtypes.a,
         b_dtype=spec.dtypes.b,
         out_dtype=candidate.out_dtype,
@@ -139,6 +142,15 @@ def _default_split(schedule: Schedule) -> str:
     if schedule.ping_pong:
         return NO_SPLIT
     return "n" if schedule.swap_operands else "m"
+
+
+def _operand_rows(spec: Spec, tile_k: int, wg_m: int, wg_n: int) -> list[int]:
+    """Returns what a swizzle must divide: a step of K, and what is not K-major."""
+    a_is_transposed, b_is_transposed = is_transposed(spec.kernel.layout)
+    rows = [tile_k]
+    rows += [wg_m] if a_is_transposed else []
+    rows += [] if b_is_transposed else [wg_n]
+    return rows
 
 
 def _released(spec: Spec, asked: int | None) -> int:
@@ -206,12 +218,18 @@ def _with_store(candidate: Candidate) -> Candidate:
 
 
 def _piece_widths(candidate: Candidate) -> list[int]:
-    """Returns the swizzled widths that divide a warpgroup's columns, best first."""
+    """Returns the swizzled widths that divide a warpgroup's columns, best first.
+
+    In column order so many columns are rows in SMEM, of which an atom has 8.
+    """
     arch, wg_n, itemsize = candidate.arch, candidate.wg_n, candidate.out_itemsize
+    in_rows = candidate.out_order == COLUMN
     swizzles = {
-        width: _widest_swizzle(arch, [width * itemsize])
+        width: _widest_swizzle(
+            arch, [(candidate.wg_m if in_rows else width) * itemsize]
+        )
         for width in range(1, wg_n)
-        if wg_n % width == 0
+        if wg_n % width == 0 and not (in_rows and width % ATOM_ROWS)
     }
     widths = [width for width, swizzle in swizzles.items() if swizzle]
     if candidate.swap_operands:
@@ -235,7 +253,7 @@ def _fits(candidate: Candidate) -> bool:
 def _with_out_layout(candidate: Candidate) -> Candidate:
     """Gives the output the widest swizzle that its rows in SMEM allow."""
     transform, itemsize = candidate.spec.transforms.out, candidate.out_itemsize
-    row_bytes = candidate.store_n * itemsize
+    row_bytes = candidate.out_piece[1] * itemsize
     auto = _widest_swizzle(candidate.arch, [row_bytes])
     if auto is None and transform == Transform():
         return candidate  # Plain rows.

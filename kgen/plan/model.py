@@ -3,6 +3,8 @@
 import dataclasses
 import math
 
+from kgen.layouts import COLUMN
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Buffer:
@@ -146,7 +148,8 @@ class MatmulPlan:
       cluster_m: CTAs of a cluster along m.
       cluster_n: CTAs of a cluster along n.
       raster: Order in which tiles are walked; None for rows of tiles.
-      layout: `nn` or `nt`.
+      layout: `nn`, `nt`, `tn` or `tt`: see `kgen.layouts`.
+      out_order: `row`, or `column` if the result is [n, m].
       operand_dtype: Elements of A.
       b_dtype: Elements of B; other than A's only if both are 8-bit floats.
       out_dtype: Elements of the result.
@@ -188,6 +191,7 @@ class MatmulPlan:
     cluster_n: int
     raster: Raster | None
     layout: str
+    out_order: str
     operand_dtype: str
     b_dtype: str
     out_dtype: str
@@ -221,6 +225,11 @@ class MatmulPlan:
     def cluster(self) -> int:
         """CTAs of a cluster."""
         return self.cluster_m * self.cluster_n
+
+    @property
+    def turns_product(self) -> bool:
+        """Whether what a warpgroup computes is turned around as it is stored."""
+        return self.swap_operands != (self.out_order == COLUMN)
 
     @property
     def units(self) -> tuple[int, int, int]:

@@ -60,9 +60,13 @@ class Kernel(AnyKernel):
     `pallas_call`: grid, block specs and dimension semantics describe every operand, as
     for `pl.pallas_call`, and the body sees blocks only. It runs on `plgpu.kernel`:
     JAX 0.11.2 to 0.12 lower `pl.pallas_call` itself to Triton alone on a GPU."""
-    layout: Literal["nn", "nt"] = "nn"
-    """How A and B lie in memory. `nn`: A is [m, k] and B is [k, n]. `nt`: B is [n, k].
-    Only 16-bit operands may be `nn`."""
+    layout: Literal["nn", "nt", "tn", "tt"] = "nn"
+    """How A and B lie in memory. `nn`: A is [m, k] and B is [k, n]. `t` of the first
+    letter: A is [k, m]; of the second: B is [n, k]. Only 16-bit operands may be anything
+    but `nt`."""
+    out_order: Literal["row", "column"] = "row"
+    """How the result lies in memory. `row`: it is [m, n]. `column`: it is [n, m], which
+    is C in column-major order."""
 
 
 class Dtypes(Table):

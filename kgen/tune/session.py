@@ -10,6 +10,7 @@ from typing import Any
 from kgen import operations
 from kgen.arch import ARCHS
 from kgen.errors import UsageError
+from kgen.layouts import ROW
 from kgen.measure.problem import Problem
 from kgen.plan.model import MatmulPlan
 from kgen.spec import tune
@@ -166,6 +167,7 @@ def tune_subject(
         b_dtype=plan.b_dtype,
         out_dtype=plan.out_dtype,
         layout=plan.layout,
+        out_order=plan.out_order,
     )
     setup = Setup(
         meter=options.meter, problem=problem, arch=plan.arch, function=plan.op
@@ -204,7 +206,7 @@ def key_of(subject: Subject, machine: Mapping[str, str], template: str) -> Key:
             ("operands", _operands(plan)),
             ("out", plan.out_dtype),
         ),
-        layout=plan.layout,
+        layout=plan.layout + f", {plan.out_order}" * (plan.out_order != ROW),
         shape=subject.shape,
         arch=plan.arch,
         device=machine["device"],

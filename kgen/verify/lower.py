@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from kgen.layouts import out_shape
 from kgen.verify import upstream
 from kgen.verify.explain import LevelError, NotModelledError, explain
 from kgen.verify.reference import matmul_shapes
@@ -111,7 +112,7 @@ def _check_result(lowered: Any, request: Request, case: RequestCase, step: str) 
     results = jax.tree.leaves(lowered.out_info)
     shapes = [list(result.shape) for result in results]
     found = ", ".join(f"{r.dtype}{list(r.shape)}" for r in results)
-    expected = [case.m, case.n]
+    expected = [*out_shape(request.out_order, case.m, case.n)]
     dtypes = [request.out_dtype] if request.out_dtype else OUT_DTYPES
     if shapes != [expected] or results[0].dtype not in dtypes:
         wanted = " or ".join(f"{dtype}{expected}" for dtype in dtypes)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from kgen import float8, operations
+from kgen.layouts import logical, operand_shapes, stored
 from kgen.verify.compare import BadReferenceError
 from kgen.verify.floats import FORMATS, Array
 from kgen.verify.request import (
@@ -99,8 +100,7 @@ def matmul_shapes(
     request: Request, case: RequestCase
 ) -> tuple[tuple[int, int], tuple[int, int]]:
     """Returns the shapes of A and B."""
-    b = (case.k, case.n) if request.layout == "nn" else (case.n, case.k)
-    return (case.m, case.k), b
+    return operand_shapes(request.layout, case.m, case.n, case.k)
 
 
 def _draw_matmul(request: Request, case: RequestCase, kind: str) -> Reference:
@@ -111,26 +111,31 @@ def _draw_matmul(request: Request, case: RequestCase, kind: str) -> Reference:
             request.operand_dtypes, matmul_shapes(request, case), strict=True
         )
     )
-    a, b = inputs
-    if request.layout == "nt":
-        b = b.T
+    a, b = logical(request.layout, *inputs)
+
+    def as_stored(product: Array) -> Array:
+        result: Array = stored(request.out_order, product)
+        return result
 
     def suspects() -> Iterator[tuple[str, Array]]:
         if case.m == case.n:
-            yield "the transposed product", (a @ b).T
+            yield "the transposed product", as_stored((a @ b).T)
         for size in DROPPED_STEPS:
             if size < case.k:
-                yield f"the product without the last {size} of k", a[:, :-size] @ b[
-                    :-size
-                ]
-                yield f"the product without the first {size} of k", a[:, size:] @ b[
-                    size:
-                ]
+                last, first = slice(-size), slice(size, None)
+                yield (
+                    f"the product without the last {size} of k",
+                    as_stored(a[:, last] @ b[last]),
+                )
+                yield (
+                    f"the product without the first {size} of k",
+                    as_stored(a[:, first] @ b[first]),
+                )
 
     return Reference(
         inputs=inputs,
-        expected=a @ b,
-        magnitude=np.abs(a) @ np.abs(b),
+        expected=as_stored(a @ b),
+        magnitude=as_stored(np.abs(a) @ np.abs(b)),
         reduction=case.k,
         suspects=suspects,
     )

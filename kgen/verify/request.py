@@ -10,6 +10,7 @@ import re
 from typing import Any, Self
 
 from kgen.float8 import FLOAT8
+from kgen.layouts import LAYOUTS, OUT_ORDERS, ROW
 
 PASSED, FAILED, NOT_RUN = "passed", "failed", "not_run"
 STATUSES = (PASSED, FAILED, NOT_RUN)
@@ -22,7 +23,6 @@ LEVELS = (STATIC, LOWER, SIMULATE, GPU)
 MATMUL, FUNCTION = "matmul", "function"
 OPERATION = "operation"
 """Begins a reference that a plug-in brings: `operation:scale`."""
-LAYOUTS = ("nn", "nt")
 OUT_DTYPES = ("float16", "bfloat16", "float32")
 DTYPES = (*OUT_DTYPES, *FLOAT8)
 _OPERAND = re.compile(r"([a-z][a-z0-9_]*)\[((?:[0-9]+(?:,[0-9]+)*)?)\]")
@@ -91,7 +91,7 @@ class Request:
         `function` for any other, whose cases are `OperandCase`s.
       arch: GPU architecture that the module is lowered for.
       cases: Sizes, in the order in which they are tried.
-      layout: `nn`, or `nt` if B is [n, k].
+      layout: `nn`, `nt`, `tn` or `tt`: see `kgen.layouts`.
       operand_dtype: Elements of A; empty for a `function`.
       b_dtype: Elements of B; empty if they are A's.
       out_dtype: Elements of the result; empty if whatever it returns is right.
@@ -105,6 +105,7 @@ class Request:
       beside: Texts of the modules that it imports from beside it, by their names: a JSON
         object.
       package: The package that it imports them from; empty if from none.
+      out_order: `row`, or `column` if the result is [n, m].
     """
 
     name: str
@@ -123,10 +124,12 @@ class Request:
     allow: tuple[str, ...] = ()
     beside: str = "{}"
     package: str = ""
+    out_order: str = ROW
 
     def __post_init__(self) -> None:
         _one_of("op", self.op, tuple(_CASES))
         _one_of("layout", self.layout, LAYOUTS)
+        _one_of("out_order", self.out_order, OUT_ORDERS)
         if self.op == MATMUL:
             for dtype in self.operand_dtypes:
                 _one_of("operand_dtype", dtype, DTYPES)

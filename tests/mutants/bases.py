@@ -48,6 +48,11 @@ RENDERED = {
         SMALL + RING.format(2),
         (2, 3, 5),
     ),
+    "pipelined_tt_column": (
+        'layout = "tt"\nout_order = "column"\n',
+        SMALL + RING.format(2),
+        (2, 3, 5),
+    ),
     "pipelined_plain_rows": (
         'layout = "nt"\n',
         "[tile]\nm = 64\nn = 24\n" + RING.format(2),
@@ -143,6 +148,7 @@ def _rendered(name: str, kernel: str, tables: str, tiles: tuple[int, int, int]) 
         source,
         (m, n, k),
         layout=plan.layout,
+        out_order=plan.out_order,
         dtype=plan.operand_dtype,
         out_dtype=plan.out_dtype,
     )
@@ -181,6 +187,7 @@ def _request(
     sizes: tuple[int, int, int],
     *,
     layout: str = "nn",
+    out_order: str = "row",
     dtype: str = "bfloat16",
     out_dtype: str = "bfloat16",
 ) -> Request:
@@ -192,6 +199,7 @@ def _request(
         op="matmul",
         arch="sm_90a",
         layout=layout,
+        out_order=out_order,
         operand_dtype=dtype,
         out_dtype=out_dtype,
         cases=(RequestCase(m=m, n=n, k=k, num_sms=NUM_SMS.get(name)),),

@@ -39,7 +39,9 @@ LAST_TILE_LOST = Kind(
 STRIDE = Kind(
     GROUP, "stride of the walk wrong", "two CTAs share tiles, and others are nobody's"
 )
-TRANSPOSED = Kind(GROUP, "transposed operand", "B is multiplied where B.T was meant")
+TRANSPOSED = Kind(
+    GROUP, "transposed operand", "A or B is multiplied where A.T or B.T was meant"
+)
 ROWS_OF_N = Kind(GROUP, "operand rows by the wrong index", "A's rows are chosen by n")
 NEIGHBOUR = Kind(
     GROUP,
@@ -173,6 +175,12 @@ FAULTS = (
         ),
     ),
     Fault(TRANSPOSED, ("pipelined_nt",), (("b_smem.T", "b_smem"),)),
+    Fault(TRANSPOSED, ("pipelined_tt_column",), (("a_smem.T", "a_smem"),)),
+    Fault(
+        OUTPUT_SWAPPED,
+        ("pipelined_tt_column",),
+        (("out_gmem.at[columns, rows]", "out_gmem.at[rows, columns]"),),
+    ),
     Fault(TRANSPOSED, (PIPELINED,), (("a_smem, b_smem)\n", "a_smem, b_smem.T)\n"),)),
     Fault(
         TRANSPOSED,

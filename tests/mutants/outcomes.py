@@ -68,7 +68,8 @@ def plain(kernel: Mutant | Base, sizes: tuple[int, int, int]) -> str:
     """
     request = kernel.request
     num_sms = request.cases[0].num_sms or 0
-    options = (request.layout, request.operand_dtype, TOLERANCE, num_sms, *sizes)
+    orders = (request.layout, request.out_order)
+    options = (*orders, request.operand_dtype, TOLERANCE, num_sms, *sizes)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, f"{kernel.name}.py")
         path.write_text(kernel.source, encoding="utf-8")

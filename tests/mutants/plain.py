@@ -1,6 +1,6 @@
 """Runs one kernel as most people test: JAX's own interpreter, one size, allclose.
 
-    python plain.py MODULE LAYOUT DTYPE TOLERANCE SMS M N K
+    python plain.py MODULE LAYOUT ORDER DTYPE TOLERANCE SMS M N K
 
 This is a program of its own, so that nothing of kgen is imported. It prints a line:
 what it found, or `passed`. SMS is what a persistent kernel is told, 0 for any other.
@@ -26,35 +26,37 @@ RACE = "RACE DETECTED"
 
 def main() -> None:
     """Prints the outcome."""
-    path, layout, dtype, tolerance, *sizes = sys.argv[1:]
+    path, layout, order, dtype, tolerance, *sizes = sys.argv[1:]
     num_sms, m, n, k = map(int, sizes)
     matmul = _load(Path(path)).matmul
     if num_sms:
         matmul = functools.partial(matmul, num_sms=num_sms)
     rng = np.random.default_rng(0)
-    shapes = ((m, k), (k, n) if layout == "nn" else (n, k))
+    of_a, of_b = layout
+    shapes = ((k, m) if of_a == "t" else (m, k), (n, k) if of_b == "t" else (k, n))
     a, b = (jnp.asarray(rng.standard_normal(shape), dtype) for shape in shapes)
     heard = io.StringIO()
     logging.getLogger().addHandler(logging.StreamHandler(heard))
     with contextlib.redirect_stdout(heard):  # JAX before 0.12 prints its races.
-        outcome = _outcome(matmul, a, b, layout, float(tolerance))
+        outcome = _outcome(matmul, (a, b), layout, order, float(tolerance))
     print("race" if RACE in heard.getvalue() else outcome)
 
 
 def _outcome(
     matmul: Callable[..., jax.Array],
-    a: jax.Array,
-    b: jax.Array,
+    operands: tuple[jax.Array, jax.Array],
     layout: str,
+    order: str,
     tolerance: float,
 ) -> str:
     params = plgpu.InterpretGPUParams(detect_races=True)
     try:
-        result = np.asarray(matmul(a, b, interpret=params), np.float32)
+        result = np.asarray(matmul(*operands, interpret=params), np.float32)
     except Exception as error:
         return "race" if RACE in str(error) else f"error: {type(error).__name__}"
-    left, right = np.asarray(a, np.float32), np.asarray(b, np.float32)
-    expected = left @ (right.T if layout == "nt" else right)
+    wide = (np.asarray(each, np.float32) for each in operands)
+    a, b = (x.T if t == "t" else x for x, t in zip(wide, layout, strict=True))
+    expected = (a @ b).T if order == "column" else a @ b
     try:
         np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance)
     except AssertionError:

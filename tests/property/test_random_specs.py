@@ -36,7 +36,8 @@ def tables(draw, sizes=SIZES, shared=True):
     return "".join(
         (
             "[kernel]\n",
-            maybe("layout", st.sampled_from(["nn", "nt"])),
+            maybe("layout", st.sampled_from(["nn", "nt", "tn", "tt"])),
+            maybe("out_order", st.sampled_from(["row", "column"])),
             maybe("entry_point", st.sampled_from(["kernel", "pallas_call"])),
             f'[dtypes]\na = "{dtype}"\nb = "{other}"\n',
             maybe("out", st.sampled_from(DTYPES)),

@@ -70,7 +70,8 @@ def test_a_verdict_passed_only_if_every_level_did():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"layout": "tn"}, "layout must be one of nn, nt, got 'tn'"),
+        ({"layout": "tx"}, "layout must be one of nn, nt, tn, tt, got 'tx'"),
+        ({"out_order": "c"}, "out_order must be one of row, column, got 'c'"),
         ({"out_dtype": "int8"}, "out_dtype must be one of float16, bfloat16, float32"),
         ({"name": "../x"}, "name must be an identifier, got '../x'"),
     ],

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kgen.layouts import is_transposed
 from kgen.plan.budget import compute_registers
 from kgen.plan.legality.base import Finding, rule
 from kgen.registers import (
@@ -88,7 +89,10 @@ def _smaller_tile(candidate: "Candidate") -> str:
     registers, parts = candidate.registers, candidate.num_compute_wgs
     room = (registers.compute_limit - registers.other) * WARPGROUP_THREADS
     step = 8
-    if candidate.layout == "nn" and candidate.b_layout.swizzle is not None:
+    if (
+        not is_transposed(candidate.layout)[1]
+        and candidate.b_layout.swizzle is not None
+    ):
         step = candidate.b_layout.swizzle // candidate.itemsize
     columns = room // candidate.wg_m // step * step
     columns *= parts if candidate.split == "n" else 1

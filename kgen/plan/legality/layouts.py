@@ -69,14 +69,14 @@ def tiling(candidate: "Candidate") -> Iterator[Finding]:
     allowable=True,
 )
 def out_swizzle(candidate: "Candidate") -> Iterator[Finding]:
-    swizzle, n = candidate.out_layout.swizzle, candidate.store_n
+    swizzle, (_, width) = candidate.out_layout.swizzle, candidate.out_piece
     if swizzle is None:
         return
     step = swizzle // candidate.out_itemsize
-    if n % step:
+    if width % step:
         yield Finding(
             "transforms.out",
-            f"rows of {n} {candidate.out_dtype} are not a multiple of {step}, the "
+            f"rows of {width} {candidate.out_dtype} are not a multiple of {step}, the "
             f"{swizzle}-byte swizzle of the output",
             "a narrower swizzle, or pieces of another width (store.n)",
             follows=("tile.n",),

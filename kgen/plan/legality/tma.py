@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kgen.layouts import COLUMN, is_transposed
 from kgen.plan.legality.base import Finding, rule
 from kgen.plan.model import Layout
 from kgen.rules import TRACE
@@ -20,13 +21,17 @@ def _copies(
     candidate: "Candidate",
 ) -> Iterator[tuple[str, str, tuple[int, int], Layout, int]]:
     """Yields key, name, shape, layout and itemsize of every copy."""
-    tile = candidate.spec.tile
     a, b = candidate.a_layout, candidate.b_layout
-    yield "tile.k", "A", (tile.m, candidate.tile_k), a, candidate.itemsize
+    yield _key_of_a(candidate), "A", candidate.a_tile, a, candidate.itemsize
     yield "tile.n", "B", candidate.b_tile, b, candidate.itemsize
-    piece = (candidate.wg_m, candidate.store_n)
     key = "tile.n" if candidate.spec.store.n == "auto" else "store.n"
+    key = "tile.m" if candidate.out_order == COLUMN else key
+    piece = candidate.out_piece
     yield key, "the output", piece, candidate.out_layout, candidate.out_itemsize
+
+
+def _key_of_a(candidate: "Candidate") -> str:
+    return "tile.m" if is_transposed(candidate.layout)[0] else "tile.k"
 
 
 @rule(

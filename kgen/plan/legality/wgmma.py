@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kgen.float8 import FLOAT8
+from kgen.layouts import is_transposed
 from kgen.plan.legality.base import Finding, rule
 from kgen.rules import TRACE, multiples
 
@@ -80,9 +81,11 @@ def wgmma_n(candidate: "Candidate") -> Iterator[Finding]:
 
 @rule(
     "KG103",
-    title="An N-major B needs columns in multiples of the swizzle",
+    title="Columns of wgmma that are not K-major come in multiples of the swizzle",
     reason='With layout "nn" B lies in rows of n, and wgmma reads it in pieces of one '
-    "swizzle width. Mosaic GPU answers other sizes with an empty AssertionError.",
+    "swizzle width; so it does with an A in rows of m whose rows are columns of wgmma, "
+    "as they are with swapped operands. Mosaic GPU answers other sizes with an empty "
+    "AssertionError.",
     source="Mosaic GPU, wgmma and mma_utils; reproduced on a CPU",
     bad="[tile]\nn = 96\n[transforms]\nswizzle = 128",
     good="[tile]\nn = 96\n[transforms]\nswizzle = 64",
@@ -91,16 +94,18 @@ def wgmma_n(candidate: "Candidate") -> Iterator[Finding]:
 )
 def n_major_b(candidate: "Candidate") -> Iterator[Finding]:
     swizzle = candidate.b_layout.swizzle
-    if candidate.layout != "nn" or swizzle is None:
+    a_is_transposed, b_is_transposed = is_transposed(candidate.layout)
+    k_major = not a_is_transposed if candidate.swap_operands else b_is_transposed
+    if k_major or swizzle is None:
         return
-    step, n = swizzle // candidate.itemsize, candidate.wg_n
-    if n % step:
-        what = (
-            "tile.n" if n == candidate.spec.tile.n else "a warpgroup's part of tile.n"
-        )
+    step, size = swizzle // candidate.itemsize, candidate.wgmma_columns
+    axis, whole = _columns(candidate)
+    if size % step:
+        key = f"tile.{axis}"
+        what = key if size == whole else f"a warpgroup's part of {key}"
         yield Finding(
-            "tile.n",
-            f"{what} = {n} is not a multiple of {step}, the {swizzle}-byte swizzle of "
+            key,
+            f"{what} = {size} is not a multiple of {step}, the {swizzle}-byte swizzle of "
             f"{candidate.spec.dtypes.b}",
             multiples(step, WGMMA_N_MAX),
             _more_columns(candidate, swizzle),
@@ -108,9 +113,11 @@ def n_major_b(candidate: "Candidate") -> Iterator[Finding]:
 
 
 def _more_columns(candidate: "Candidate", swizzle: int) -> str:
+    of_a, of_b = candidate.layout[0], candidate.layout[1]
+    layout = f"n{of_b}" if candidate.swap_operands else f"{of_a}t"
     if swizzle > candidate.arch.swizzles[-1]:
-        return 'a narrower transforms.swizzle or layout = "nt" allows more sizes'
-    return 'layout = "nt" allows multiples of 8'
+        return f'a narrower transforms.swizzle or layout = "{layout}" allows more sizes'
+    return f'layout = "{layout}" allows multiples of 8'
 
 
 @rule(
@@ -190,10 +197,19 @@ def accumulator(candidate: "Candidate") -> Iterator[Finding]:
     allowable=True,
 )
 def transposed(candidate: "Candidate") -> Iterator[Finding]:
-    if candidate.layout == "nn" and candidate.itemsize != 2:
-        yield Finding(
-            "kernel.layout",
-            f'layout "nn" has an N-major B, which {candidate.spec.dtypes.b} cannot be',
-            '"nt"',
-            'set kernel.layout = "nt" and pass B as [n, k]; see `kgen rule KG107`',
-        )
+    a_is_transposed, b_is_transposed = is_transposed(candidate.layout)
+    if candidate.itemsize == 2:
+        return
+    if a_is_transposed:
+        yield _not_k_major(candidate, "an M-major A", candidate.spec.dtypes.a, "[m, k]")
+    if not b_is_transposed:
+        yield _not_k_major(candidate, "an N-major B", candidate.spec.dtypes.b, "[n, k]")
+
+
+def _not_k_major(candidate: "Candidate", what: str, dtype: str, dims: str) -> Finding:
+    return Finding(
+        "kernel.layout",
+        f'layout "{candidate.layout}" has {what}, which {dtype} cannot be',
+        '"nt"',
+        f'set kernel.layout = "nt" and pass {what[-1]} as {dims}; see `kgen rule KG107`',
+    )
