@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from kgen.errors import UsageError
+from kgen.layouts import LAYOUTS, OUT_ORDERS
 from kgen.measure import example, machine, operands, peers, timing
 from kgen.measure.problem import Problem
 
@@ -48,9 +49,14 @@ def test_operands_are_normal_distinct_and_the_same_every_time():
 
 
 def test_bytes_and_operations_of_a_problem():
-    for layout, b in (("nn", (256, 128)), ("nt", (128, 256))):
+    for layout, a, b in (
+        ("nn", (64, 256), (256, 128)),
+        ("nt", (64, 256), (128, 256)),
+        ("tn", (256, 64), (256, 128)),
+        ("tt", (256, 64), (128, 256)),
+    ):
         problem = dataclasses.replace(PROBLEM, layout=layout)
-        assert problem.operand_shapes == ((64, 256), b)
+        assert problem.operand_shapes == (a, b)
         assert problem.operand_bytes == 2 * (64 * 256 + 256 * 128)
         assert problem.work.flops == 2 * 64 * 128 * 256
         assert problem.work.minimal_bytes == problem.operand_bytes + 2 * 64 * 128
@@ -146,14 +152,30 @@ def test_a_machine_is_told_as_text():
     assert machine.describe(jax.devices("cpu")[0])["cuda"] == machine.UNKNOWN
 
 
-@pytest.mark.parametrize("layout", ["nn", "nt"])
-def test_xla_is_the_product_in_the_dtype_that_was_asked_for(layout):
-    problem = dataclasses.replace(PROBLEM, layout=layout, out_dtype="float32")
+@pytest.mark.parametrize("order", OUT_ORDERS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_xla_is_the_product_in_the_dtype_that_was_asked_for(layout, order):
+    # XLA on a CPU cannot turn a product of bfloat16 around.
+    dtype = "bfloat16" if order == "row" else "float32"
+    problem = dataclasses.replace(
+        PROBLEM,
+        layout=layout,
+        out_order=order,
+        operand_dtype=dtype,
+        out_dtype="float32",
+    )
     sets = operands.draw(problem, l2_bytes=1)
     (product,) = peers.compile_xla(problem, sets).run(sets)
     assert product.dtype == jnp.float32
     a, b = (np.asarray(each, np.float64) for each in sets[0])
-    np.testing.assert_allclose(product, a @ (b if layout == "nn" else b.T), atol=1e-3)
+    assert product.shape == problem.out_shape
+    np.testing.assert_allclose(product, exact(layout, order, a, b), atol=1e-3)
+
+
+def exact(layout, order, a, b):
+    """The product in numpy, as it is returned."""
+    a, b = a.T if layout[0] == "t" else a, b.T if layout[1] == "t" else b
+    return (a @ b).T if order == "column" else a @ b
 
 
 @pytest.mark.parametrize(
@@ -216,11 +238,12 @@ def stand_in_torch():
     )
 
 
-@pytest.mark.parametrize("layout", ["nn", "nt"])
-def test_torch_multiplies_every_set_and_may_be_timed_by_jax(monkeypatch, layout):
+@pytest.mark.parametrize("order", OUT_ORDERS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_torch_multiplies_every_set_and_may_be_timed_by_jax(monkeypatch, layout, order):
     torch = stand_in_torch()
     monkeypatch.setitem(sys.modules, "torch", torch)
-    problem = dataclasses.replace(PROBLEM, layout=layout)
+    problem = dataclasses.replace(PROBLEM, layout=layout, out_order=order)
     sets = operands.draw(problem, l2_bytes=65_536)
     compiled = peers.compile_torch(problem, sets)
     # `profiler.measure` would trace whatever is not of this kind.
@@ -229,8 +252,8 @@ def test_torch_multiplies_every_set_and_may_be_timed_by_jax(monkeypatch, layout)
     assert compiled.calls == len(torch.products) == len(sets) == 2
     for (product, dtype), (a, b) in zip(torch.products, sets, strict=True):
         assert dtype == "bfloat16"
-        exact = jnp.dot(a, b if layout == "nn" else b.T, precision="highest")
-        np.testing.assert_allclose(product, exact, atol=1)
+        wide = (np.asarray(each, np.float32) for each in (a, b))
+        np.testing.assert_allclose(product, exact(layout, order, *wide), atol=1)
 
 
 def test_the_sweep_of_the_example_begins_with_its_own():
@@ -252,7 +275,8 @@ def test_the_sweep_begins_with_tiles_that_fill_the_gpu():
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"layout": "nt"}, "JAX's example takes B as [k, n] alone"),
+        ({"out_order": "column"}, "JAX's example returns C as [m, n] alone"),
+        ({"layout": "nt"}, "JAX's example takes A as [m, k] and B as [k, n] alone"),
         (
             {"out_dtype": "float32"},
             "JAX's example takes float16 or bfloat16, and returns what it takes",

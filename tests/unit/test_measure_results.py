@@ -162,7 +162,10 @@ CORRUPT = "\n  hint: the file is corrupt or was edited; measure again"
             "results[0]: a kernel that is measured must",
         ),
         (changed(results__0__status="fine"), "results[0]: status must be one of"),
-        (changed(results__0__layout="tn"), "results[0]: layout must be one of nn, nt"),
+        (
+            changed(results__0__layout="tx"),
+            "results[0]: layout must be one of nn, nt, tn, tt",
+        ),
         (changed(results__0__arch="sm_1"), "results[0]: arch must be one of sm_90a"),
         (
             changed(results__0__operand_dtype="int8"),

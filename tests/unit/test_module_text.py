@@ -19,6 +19,7 @@ def test_a_rendered_module_says_what_its_plan_says(name):
         function=plan.op,
         arch=plan.arch,
         layout=plan.layout,
+        out_order=plan.out_order,
         operand_dtype=plan.operand_dtype,
         b_dtype=plan.b_dtype,
         out_dtype=plan.out_dtype,

@@ -10,16 +10,22 @@ from kgen.verify.reference import INTEGERS, NORMAL, OPERATIONS
 MATMUL = OPERATIONS["matmul"]
 
 
-@pytest.mark.parametrize("layout", ["nn", "nt"])
-def test_a_product_in_either_layout(layout):
-    asked = request(layout=layout, sizes=((8, 16, 24),))
+@pytest.mark.parametrize("order", ["row", "column"])
+@pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
+def test_a_product_in_any_layout(layout, order):
+    asked = request(layout=layout, out_order=order, sizes=((8, 16, 24),))
     found = MATMUL.draw(asked, asked.cases[0], NORMAL)
     a, b = found.inputs
-    assert a.shape == (8, 24)
-    assert b.shape == ((24, 16) if layout == "nn" else (16, 24))
-    product = a @ (b if layout == "nn" else b.T)
-    np.testing.assert_array_equal(found.expected, product)
-    assert found.expected.shape == (asked.cases[0].m, asked.cases[0].n)
+    assert a.shape == ((24, 8) if layout[0] == "t" else (8, 24))
+    assert b.shape == ((16, 24) if layout[1] == "t" else (24, 16))
+    product = np.einsum(
+        f"{'ki' if layout[0] == 't' else 'ik'},{'jk' if layout[1] == 't' else 'kj'}"
+        f"->{'ji' if order == 'column' else 'ij'}",
+        a,
+        b,
+    )
+    np.testing.assert_allclose(found.expected, product, rtol=1e-12, atol=1e-12)
+    assert found.expected.shape == ((16, 8) if order == "column" else (8, 16))
     assert found.reduction == 24
     assert (found.magnitude >= np.abs(found.expected)).all()
 
