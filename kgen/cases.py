@@ -46,3 +46,38 @@ def persistent(
     tiles = [m * n for m, n, _ in counts]
     shares = (1, tiles[1], math.ceil(tiles[2] / 3), tiles[3] // 2 + 1)
     return (*zip(counts, shares, strict=True), ((3, 1, 2 * stages), 2))
+
+
+def edges(
+    blocks: tuple[int, int, int], stages: int
+) -> tuple[tuple[tuple[int, int, int], int], ...]:
+    """Returns sizes that are no multiples of a block, and the CTAs that share the tiles.
+
+    A single element; one less and one more than a block along each dimension, so that
+    something is cut off on either side of the border; whole blocks; fewer than a swizzle
+    atom's 8 rows beside a ring that goes around twice; and primes.
+    """
+    m, n, k = blocks
+    return (
+        ((1, 1, 1), 1),
+        ((m - 1, n + 1, 3 * k + 1), 1),
+        ((m + 1, n - 1, k - 1), 2),
+        ((m, 2 * n, k), 1),
+        ((3, 2 * n + 7, 2 * stages * k - 3), 2),
+        ((prime_from(2 * m + 3), prime_from(n // 2), prime_from(k + 3)), 2),
+    )
+
+
+def ragged(size: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Returns a somewhat smaller size, a multiple of nothing along any dimension."""
+    m, n, k = size
+    return m - 3, n - 5, k - 7
+
+
+def prime_from(least: int) -> int:
+    """Returns the smallest prime that is at least `least`."""
+    return next(
+        number
+        for number in itertools.count(max(least, 2))
+        if all(number % factor for factor in range(2, math.isqrt(number) + 1))
+    )

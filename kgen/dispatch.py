@@ -38,7 +38,7 @@ def request(made: DispatchPlan, text: str) -> Request:
 def _case(plan: MatmulPlan, shape: Shape) -> RequestCase:
     m, n, k = shape
     # With fewer steps than slots the ring is shorter than planned.
-    full = k // plan.units[2] >= plan.max_concurrent_steps
+    full = plan.steps(k) >= plan.max_concurrent_steps
     smem = plan.smem.total if full else None
     return RequestCase(m=m, n=n, k=k, smem_bytes=smem, simulate=False)
 

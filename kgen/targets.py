@@ -163,7 +163,7 @@ def _case_of_plan(plan: "Plan", text: str) -> RequestCase | OperandCase:
         return OperandCase(operands=parse_operands(text))
     m, n, k = _sizes(text, plan.units, plan.name)
     # With fewer steps than slots the ring is shorter than planned.
-    full = k // plan.units[2] >= plan.max_concurrent_steps
+    full = plan.steps(k) >= plan.max_concurrent_steps
     smem = plan.smem.total if full else None
     return RequestCase(m=m, n=n, k=k, smem_bytes=smem)
 

@@ -43,15 +43,25 @@ class Made:
     request: Request
     function: Callable[..., Any]
 
-    def at(self, *tiles: tuple[int, int, int]) -> Request:
-        """Returns a request for sizes of so many tiles along m, n and k."""
+    def at(
+        self, *tiles: tuple[int, int, int], less: tuple[int, int, int] = (0, 0, 0)
+    ) -> Request:
+        """Returns a request for sizes of so many tiles along m, n and k.
+
+        Where the kernel takes every size, they are `less` than that, but in the same
+        tiles.
+        """
         plan = self.plan
-        cases = tuple(
-            RequestCase(
-                m=m * plan.tile_m, n=n * plan.tile_n, k=k * plan.tile_k, smem_bytes=None
-            )
-            for m, n, k in tiles
-        )
+        sides = (plan.tile_m, plan.tile_n, plan.tile_k)
+        cut = [
+            each % side if plan.any_edge else 0
+            for each, side in zip(less, sides, strict=True)
+        ]
+        sizes = [
+            [n * side - off for n, side, off in zip(counts, sides, cut, strict=True)]
+            for counts in tiles
+        ]
+        cases = tuple(RequestCase(m=m, n=n, k=k, smem_bytes=None) for m, n, k in sizes)
         return dataclasses.replace(self.request, cases=cases)
 
     def lower(self, request: Request | None = None) -> None:

@@ -1,7 +1,7 @@
 """What the matmul templates place: words, literals and named booleans of a plan."""
 
 from kgen.arch import ARCHS
-from kgen.emit import matmul_test, operands, schedule
+from kgen.emit import edges, matmul_test, operands, schedule
 from kgen.emit.literals import docstring_text
 from kgen.layouts import COLUMN
 from kgen.plan.dispatch import DispatchPlan
@@ -30,13 +30,10 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         **_operand_dtypes(plan),
         "out_dtype": plan.out_dtype,
         "has_own_out_dtype": plan.out_dtype != plan.operand_dtype,
+        "OUT_DTYPE": schedule.out_dtype(plan),
         "STORE_DTYPE": schedule.store_dtype(plan),
         "cast": "" if plan.split_k > 1 else _cast(plan),
-        "result": (
-            f"kernel(a, b).sum(axis=0){_cast(plan)}"
-            if plan.split_k > 1
-            else "kernel(a, b)"
-        ),
+        "result": edges.result(plan, _cast(plan) if plan.split_k > 1 else ""),
         "block": schedule.turned(plan, f"acc[...]{_cast(plan)}"),
         "arithmetic": _arithmetic(plan),
         "reference": _reference(plan),
@@ -45,6 +42,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "tile_n": plan.tile_n,
         "tile_k": plan.tile_k,
         **operands.view(plan),
+        **edges.view(plan),
         **schedule.view(plan),
         **_pipeline(plan),
         **_layouts(plan),
@@ -160,9 +158,9 @@ def _layouts(plan: MatmulPlan) -> dict[str, object]:
     whose = "Every warpgroup" if plan.num_compute_wgs > 1 else "The CTA"
     return {
         "swizzle": plan.operand_layout.swizzle,
-        "transforms": _transforms(plan.operand_layout),
+        "transforms": _transforms(plan, plan.operand_layout, "TILING"),
         "has_own_out_transforms": schedule.has_own_out_transforms(plan),
-        "out_transforms": _transforms(plan.out_layout),
+        "out_transforms": _transforms(plan, plan.out_layout, "OUT_TILING"),
         "out_block": ", ".join(
             [
                 f"plgpu.BlockSpec({operands.out_dims(plan, 'TILE_M', 'TILE_N')}, "
@@ -181,8 +179,8 @@ def _layouts(plan: MatmulPlan) -> dict[str, object]:
     }
 
 
-def _transforms(layout: Layout) -> str:
+def _transforms(plan: MatmulPlan, layout: Layout, name: str) -> str:
+    tiling = name if plan.any_edge else layout.tiling
     return (
-        f"(plgpu.TilingTransform({layout.tiling}), "
-        f"plgpu.SwizzleTransform({layout.swizzle}))"
+        f"(plgpu.TilingTransform({tiling}), plgpu.SwizzleTransform({layout.swizzle}))"
     )

@@ -1,5 +1,6 @@
 """What the template of a matmul's standalone test places."""
 
+import math
 import textwrap
 
 from kgen.emit.literals import LINE_LENGTH, tuples
@@ -17,16 +18,17 @@ FLOAT8_INTEGERS = (
 
 def view(plan: MatmulPlan) -> dict[str, object]:
     """Returns the values of the template `test_matmul`."""
-    m, n, k = plan.units
+    m, n, k = plan.blocks
     float8 = plan.operand_dtype in FLOAT8
     one_tile_a, one_tile_b = operand_shapes(plan.layout, m, n, k)
     other = "bfloat16" if plan.operand_dtype != "bfloat16" else "float16"
-    cases = [_shape(plan, case) for case in plan.cases[: 5 if plan.persistent else 4]]
+    cases = [_shape(plan, case) for case in plan.cases[: _num_cases(plan)]]
     reason, tolerance = _tolerance(plan)
     names = ["m", "n", "k", *(["num_sms"] if plan.persistent else [])]
     sms = "num_sms=num_sms, " if plan.persistent else ""
     return {
         "imports": _imports(plan),
+        "shapes_are": _shapes_are(plan),
         "shapes": tuples(tuple(cases)),
         "gpu_shapes": tuples(plan.gpu_shapes),
         "size_names": f"({', '.join(map(repr, names))})",
@@ -48,6 +50,25 @@ def view(plan: MatmulPlan) -> dict[str, object]:
     }
 
 
+def _shapes_are(plan: MatmulPlan) -> str:
+    """Returns a comment on the sizes."""
+    if plan.any_edge:
+        sms = ", and SMs" if plan.persistent else ""
+        text = f"One element; a little less and more than a tile; whole tiles; primes{sms}."
+    elif plan.persistent:
+        text = (
+            "One, two, three and seven tiles along each axis, no two axes alike, and the "
+            "SMs that share them: one for all, one each, and shares that differ."
+        )
+    else:
+        text = "One, two, three and seven tiles along each axis; no two axes alike."
+    return "\n".join(
+        textwrap.wrap(
+            text, LINE_LENGTH - 2, initial_indent="# ", subsequent_indent="# "
+        )
+    )
+
+
 def _layouts(plan: MatmulPlan) -> dict[str, object]:
     """Returns how operands and results lie in memory."""
     a_is_transposed, b_is_transposed = is_transposed(plan.layout)
@@ -55,6 +76,7 @@ def _layouts(plan: MatmulPlan) -> dict[str, object]:
     in_columns = plan.out_order == COLUMN
     a, b = "np.asarray(a, np.float64)", "np.asarray(b, np.float64)"
     products = ("a @ b", "np.abs(a) @ np.abs(b)")
+    last = "last:" if plan.any_edge else "module.TILE_K :"
     return {
         "operand_words": (
             f"A as [{a_dims}] and B as [{b_dims}]"
@@ -67,12 +89,10 @@ def _layouts(plan: MatmulPlan) -> dict[str, object]:
         "products": ", ".join(
             f"({each}).T" if in_columns else each for each in products
         ),
-        "a_tail": (
-            "a[-module.TILE_K :]" if a_is_transposed else "a[:, -module.TILE_K :]"
-        ),
-        "b_tail": (
-            "b[:, -module.TILE_K :]" if b_is_transposed else "b[-module.TILE_K :]"
-        ),
+        "a_tail": f"a[-{last}]" if a_is_transposed else f"a[:, -{last}]",
+        "b_tail": f"b[:, -{last}]" if b_is_transposed else f"b[-{last}]",
+        "last_step": "{last}" if plan.any_edge else "{module.TILE_K}",
+        "depth": _k_of_a(plan),
         # Replacement fields of an f-string.
         "k_of_a": f"{{{_k_of_a(plan)}}}",
         "m_of_wrong": "{wrong.shape[1]}" if in_columns else "{len(wrong)}",
@@ -86,12 +106,19 @@ def _k_of_a(plan: MatmulPlan) -> str:
     return "len(a)" if a_is_transposed else "a.shape[1]"
 
 
+def _num_cases(plan: MatmulPlan) -> int:
+    """Returns how many of the verified sizes the test has, too."""
+    if plan.any_edge:
+        return 6
+    return 5 if plan.persistent else 4
+
+
 def _shape(plan: MatmulPlan, case: Case) -> tuple[int, ...]:
     """Returns a size, and the SMs that share its tiles if the kernel is persistent."""
     size = case.m, case.n, case.k
     if case.num_sms is None:
         return size
-    tiles = case.m // plan.units[0] * (case.n // plan.units[1])
+    tiles = math.prod(plan.grid(case.m, case.n)) // plan.cluster
     ctas = case.num_sms // plan.cluster
     if tiles % ctas and tiles < 2 * ctas:
         # JAX 0.11 cannot interpret a CTA with a single tile beside others with two.
@@ -160,7 +187,7 @@ def _tolerance(plan: MatmulPlan) -> tuple[str, str]:
 
 def _refusals(plan: MatmulPlan) -> list[tuple[str, str, str]]:
     """Returns shapes of A and B that a module refuses, and the message, as source."""
-    m, n, k = plan.units
+    m, n, k = plan.blocks
 
     def a(rows: int, depth: int) -> tuple[int, int]:
         return operand_shapes(plan.layout, rows, n, depth)[0]
@@ -171,12 +198,19 @@ def _refusals(plan: MatmulPlan) -> list[tuple[str, str, str]]:
     rows: list[tuple[tuple[int, ...], tuple[int, ...], str]] = [
         ((m,), b(n, k), "a must have 2 dimensions"),
         (a(m, k), b(n, 2 * k), f"a and b must agree in k, got {k} and {2 * k}"),
-        (a(m - 8, k), b(n, k), f"m must be a positive multiple of {m}, got {m - 8}"),
-        (a(m, k), b(0, k), f"n must be a positive multiple of {n}, got 0"),
-        (
-            a(m, k // 2),
-            b(n, k // 2),
-            f"k must be a positive multiple of {k}, got {k // 2}",
-        ),
     ]
+    if not plan.any_edge:
+        rows += [
+            (a(size_m, size_k), b(size_n, size_k), message)
+            for size_m, size_n, size_k, message in _no_multiples(m, n, k)
+        ]
     return [(repr(of_a), repr(of_b), repr(text)) for of_a, of_b, text in rows]
+
+
+def _no_multiples(m: int, n: int, k: int) -> list[tuple[int, int, int, str]]:
+    """Returns sizes that are no multiples of a tile, and what is said of each."""
+    return [
+        (m - 8, n, k, f"m must be a positive multiple of {m}, got {m - 8}"),
+        (m, 0, k, f"n must be a positive multiple of {n}, got 0"),
+        (m, n, k // 2, f"k must be a positive multiple of {k}, got {k // 2}"),
+    ]

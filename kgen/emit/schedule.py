@@ -1,5 +1,6 @@
 """What the matmul template places about a schedule: who does what, and in which order."""
 
+from kgen.emit.edges import count, out_shape
 from kgen.emit.operands import out_dims
 from kgen.layouts import COLUMN, is_transposed
 from kgen.plan.model import MatmulPlan
@@ -239,10 +240,10 @@ def _out_smem(plan: MatmulPlan, splits_m: bool, splits_n: bool) -> str:
 
 def _order(plan: MatmulPlan) -> dict[str, object]:
     """Returns grid, cluster and raster."""
-    tiles_m = "(CLUSTER * TILE_M)" if plan.cluster_m > 1 else "TILE_M"
-    tiles_n = "(CLUSTER * TILE_N)" if plan.cluster_n > 1 else "TILE_N"
-    tile_k = "(SPLIT_K * TILE_K)" if plan.split_k > 1 else "TILE_K"
-    tiles = f"m // {tiles_m}", f"n // {tiles_n}"
+    block_m = "CLUSTER * TILE_M" if plan.cluster_m > 1 else "TILE_M"
+    block_n = "CLUSTER * TILE_N" if plan.cluster_n > 1 else "TILE_N"
+    block_k = "SPLIT_K * TILE_K" if plan.split_k > 1 else "TILE_K"
+    tiles = count(plan, "m", block_m), count(plan, "n", block_n)
     grid, names = list(tiles), ["m", "n"]
     if plan.persistent:
         sms = "num_sms // CLUSTER" if plan.cluster > 1 else "num_sms"
@@ -251,17 +252,14 @@ def _order(plan: MatmulPlan) -> dict[str, object]:
         grid, names = ["tiles[0] * tiles[1]"], ["cta"]
     if plan.split_k > 1:
         grid, names = ["SPLIT_K", *grid], ["part", *names]
-    arguments = [f"num_steps=k // {tile_k}"]
+    arguments = [f"num_steps={count(plan, 'k', block_k)}"]
     if plan.raster is not None:
         arguments.insert(0, "tiles=tiles")
     raster = plan.raster
     return {
-        "unit_m": plan.units[0],
-        "unit_n": plan.units[1],
-        "unit_k": plan.units[2],
-        "size_of_m": tiles_m.strip("()"),
-        "size_of_n": tiles_n.strip("()"),
-        "size_of_k": tile_k.strip("()"),
+        "size_of_m": block_m,
+        "size_of_n": block_n,
+        "size_of_k": block_k,
         "has_order_constants": raster is not None or plan.cluster * plan.split_k > 1,
         "has_raster": raster is not None,
         "raster_dim": "mn".index(raster.order) if raster else None,
@@ -330,7 +328,5 @@ def _blocks(plan: MatmulPlan) -> dict[str, object]:
             "DTYPE" if plan.b_dtype == plan.operand_dtype else "B_DTYPE",
         ),
         "out_gmem": f"out_gmem.at[{part}{out}]",
-        "out_shape": out_dims(plan, "m", "n").replace(
-            "(", "(SPLIT_K, " if plan.split_k > 1 else "("
-        ),
+        "out_shape": out_shape(plan, store_dtype(plan)),
     }

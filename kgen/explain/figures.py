@@ -79,6 +79,7 @@ def _kernel(plan: MatmulPlan) -> Group:
         "cluster_n": plan.cluster_n,
         "split_k": plan.split_k,
         "swap_operands": plan.swap_operands,
+        "edge": plan.edge,
         "entry_point": "pallas_call" if plan.schedule == "pallas_call" else "kernel",
         "spec_file": plan.spec_path,
         "spec_digest": plan.spec_digest,
@@ -191,7 +192,7 @@ def _waves(plan: MatmulPlan, arch: Arch, resident: Occupancy, shape: Shape) -> W
 
 def _shape(plan: MatmulPlan, shape: Shape, waves: Waves, work: Work) -> Group:
     m, n, k = shape
-    steps = k // plan.units[2]
+    steps = plan.steps(k)
     return {
         "m": m,
         "n": n,

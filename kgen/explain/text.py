@@ -79,6 +79,7 @@ _KERNEL = {
     "cluster_m": _product("cluster_m", "cluster_n"),
     "split_k": _plain("split_k"),
     "swap_operands": lambda g: "yes" if g["swap_operands"] else "no",
+    "edge": _plain("edge"),
     "entry_point": lambda g: {
         "kernel": "plgpu.kernel",
         "pallas_call": "pl.pallas_call",

@@ -6,7 +6,7 @@ from kgen.arch import Arch
 from kgen.layouts import operand_shapes, out_shape
 from kgen.plan import budget
 from kgen.plan.dtypes import ITEMSIZE
-from kgen.plan.model import Buffer, Layout, Raster, Registers, SmemMap
+from kgen.plan.model import ANY, Buffer, Layout, Raster, Registers, SmemMap
 from kgen.spec.model import Spec
 from kgen.spec.source import SourcedSpec
 
@@ -98,8 +98,18 @@ class Candidate:
         return self.wg_m if self.swap_operands else self.wg_n
 
     @property
+    def any_edge(self) -> bool:
+        """Whether it takes every size."""
+        return self.spec.shapes.edge == ANY
+
+    @property
     def units(self) -> tuple[int, int, int]:
         """What m, n and k must be multiples of."""
+        return (1, 1, 1) if self.any_edge else self.blocks
+
+    @property
+    def blocks(self) -> tuple[int, int, int]:
+        """What a cluster computes at once, and the depth of a step of all parts of K."""
         tile, cluster = self.spec.tile, self.spec.cluster
         return tile.m * cluster.m, tile.n * cluster.n, self.tile_k * self.split_k
 

@@ -12,7 +12,7 @@ from kgen.arch import ARCHS
 from kgen.errors import Problem, SpecError
 from kgen.plan.base import OperationPlan
 from kgen.plan.beside import Beside
-from kgen.plan.dispatch_rules import TWICE, UNABLE, UNLIKE
+from kgen.plan.dispatch_rules import ANY_EDGE, TWICE, UNABLE, UNLIKE
 from kgen.plan.model import MatmulPlan
 from kgen.spec.dispatch import DispatchSpec
 from kgen.spec.source import SourcedSpec
@@ -160,6 +160,7 @@ def plan(source: SourcedSpec) -> DispatchPlan:
             problems.append(kernel)
             continue
         problems += _unlike(source, key, kernel, next(iter(found.values()), kernel))
+        problems += _any_edge(source, key, kernel)
         found[kernel.name] = kernel
     kernels = {name: _kernel(found[name]) for name in sorted(found, key=natural)}
     problems += _unable(source, spec, kernels)
@@ -202,6 +203,17 @@ def _with_kernels(made: DispatchPlan, digest: str) -> str:
     kernels = [dataclasses.asdict(kernel) for kernel in made.kernels]
     text = json.dumps([digest, taken, kernels], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _any_edge(source: SourcedSpec, key: str, made: MatmulPlan) -> Iterator[Problem]:
+    if made.any_edge:
+        yield source.problem(
+            key,
+            ANY_EDGE.code,
+            f'bucket.kernel = "{made.name}" has shapes.edge = "any"',
+            allowed='kernels with shapes.edge = "exact"',
+            hint=f"call {made.name} itself; see `kgen rule {ANY_EDGE.code}`",
+        )
 
 
 def _unlike(

@@ -43,6 +43,18 @@ UNABLE = register(
     )
 )
 
+ANY_EDGE = register(
+    Rule(
+        code="KG905",
+        title="The kernels of a dispatch module take multiples of their tiles",
+        reason="`choose` goes by the multiples that a kernel takes. One with edge ="
+        ' "any" takes every size, and would be picked where it pads and others do not.',
+        source="kgen",
+        bad=_HEAD + '[[bucket]]\nkernel = "gemm_any"\nshapes = [[4096, 4000, 4096]]',
+        good=_HEAD + '[[bucket]]\nkernel = "gemm"\nshapes = [[4096, 8192, 4096]]',
+    )
+)
+
 TWICE = register(
     Rule(
         code="KG904",

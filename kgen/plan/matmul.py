@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 
 from kgen import cases
 from kgen.arch import ARCHS, Arch
@@ -91,6 +92,7 @@ def finish(candidate: Candidate) -> MatmulPlan:
         operand_dtype=spec.dtypes.a,
         b_dtype=spec.dtypes.b,
         out_dtype=candidate.out_dtype,
+        edge=spec.shapes.edge,
         tile_m=spec.tile.m,
         tile_n=spec.tile.n,
         tile_k=candidate.tile_k,
@@ -123,12 +125,15 @@ def finish(candidate: Candidate) -> MatmulPlan:
 
 def _gpu_shapes(candidate: Candidate) -> tuple[tuple[int, int, int], ...]:
     shapes = [(m, n, k) for m, n, k in candidate.spec.test.shapes]
-    return tuple(shapes) or (_size(candidate, GPU_TILES),)
+    if shapes:
+        return tuple(shapes)
+    whole = _size(candidate, GPU_TILES)
+    return (cases.ragged(whole) if candidate.any_edge else whole,)
 
 
 def _size(candidate: Candidate, counts: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Returns the size (m, n, k) of so many units along each dimension."""
-    m, n, k = candidate.units
+    """Returns the size (m, n, k) of so many blocks along each dimension."""
+    m, n, k = candidate.blocks
     return counts[0] * m, counts[1] * n, counts[2] * k
 
 
@@ -262,10 +267,15 @@ def _with_out_layout(candidate: Candidate) -> Candidate:
 
 
 def _cases(candidate: Candidate) -> tuple[Case, ...]:
-    counts = cases.tile_counts(*candidate.units)
+    counts = cases.tile_counts(*candidate.blocks)
     stages = candidate.max_concurrent_steps
     case = functools.partial(_case, candidate)
-    if candidate.spec.schedule.persistent:
+    if candidate.any_edge:
+        small = [
+            case(*size, simulate=True, num_sms=_sms(candidate, size, ctas))
+            for size, ctas in cases.edges(candidate.blocks, stages)
+        ]
+    elif candidate.spec.schedule.persistent:
         small = [
             case(
                 *_size(candidate, each),
@@ -286,6 +296,15 @@ def _cases(candidate: Candidate) -> tuple[Case, ...]:
     return (*small, *asked)
 
 
+def _sms(candidate: Candidate, size: tuple[int, int, int], ctas: int) -> int | None:
+    """Returns the SMs of so many clusters, at the most one for each of the tiles."""
+    if not candidate.spec.schedule.persistent:
+        return None
+    blocks = zip(size[:2], candidate.blocks[:2], strict=True)
+    tiles = math.prod(-(-length // block) for length, block in blocks)
+    return min(ctas, tiles) * candidate.cluster
+
+
 def _case(
     candidate: Candidate,
     m: int,
@@ -295,7 +314,7 @@ def _case(
     simulate: bool,
     num_sms: int | None = None,
 ) -> Case:
-    smem = candidate.smem(num_steps=k // candidate.units[2])
+    smem = candidate.smem(num_steps=-(-k // candidate.blocks[2]))
     return Case(
         m=m, n=n, k=k, smem_bytes=smem.total, simulate=simulate, num_sms=num_sms
     )
@@ -304,4 +323,5 @@ def _case(
 def _steps(candidate: Candidate, m: int, n: int, k: int) -> int:
     """Returns the pipeline steps of all CTAs together."""
     tile = candidate.spec.tile
-    return (m // tile.m) * (n // tile.n) * (k // candidate.tile_k)
+    sizes = ((m, tile.m), (n, tile.n), (k, candidate.tile_k))
+    return math.prod(-(-size // of_tile) for size, of_tile in sizes)

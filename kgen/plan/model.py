@@ -5,6 +5,8 @@ import math
 
 from kgen.layouts import COLUMN
 
+EXACT, ANY = "exact", "any"
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Buffer:
@@ -153,6 +155,7 @@ class MatmulPlan:
       operand_dtype: Elements of A.
       b_dtype: Elements of B; other than A's only if both are 8-bit floats.
       out_dtype: Elements of the result.
+      edge: `exact`, or `any` if sizes need not be multiples of the tile.
       tile_m: Rows of the CTA's output tile.
       tile_n: Columns of the CTA's output tile.
       tile_k: Depth of one step.
@@ -195,6 +198,7 @@ class MatmulPlan:
     operand_dtype: str
     b_dtype: str
     out_dtype: str
+    edge: str
     tile_m: int
     tile_n: int
     tile_k: int
@@ -232,8 +236,22 @@ class MatmulPlan:
         return self.swap_operands != (self.out_order == COLUMN)
 
     @property
+    def any_edge(self) -> bool:
+        """Whether it takes every size."""
+        return self.edge == ANY
+
+    @property
     def units(self) -> tuple[int, int, int]:
         """What m, n and k must be multiples of."""
+        return (1, 1, 1) if self.any_edge else self.blocks
+
+    def steps(self, k: int) -> int:
+        """Returns the steps of one CTA's pipeline over k."""
+        return math.ceil(k / self.blocks[2])
+
+    @property
+    def blocks(self) -> tuple[int, int, int]:
+        """What a cluster computes at once, and the depth of a step of all parts of K."""
         return (
             self.tile_m * self.cluster_m,
             self.tile_n * self.cluster_n,
@@ -252,4 +270,8 @@ class MatmulPlan:
 
     def grid(self, m: int, n: int) -> tuple[int, int]:
         """Returns the CTAs along each dimension of an [m, n] output."""
-        return math.ceil(m / self.tile_m), math.ceil(n / self.tile_n)
+        block_m, block_n, _ = self.blocks
+        return (
+            math.ceil(m / block_m) * self.cluster_m,
+            math.ceil(n / block_n) * self.cluster_n,
+        )

@@ -94,6 +94,15 @@ class Tile(Table):
     """Depth of one pipeline step; one 128-byte row of the operands, if left out."""
 
 
+class Shapes(Table):
+    """Which sizes the kernel takes."""
+
+    edge: Literal["exact", "any"] = "exact"
+    """`exact`: m, n and k are multiples of the tile; others are refused when the module
+    is called. `any`: every size; TMA clips the last tiles, and what it cannot clip is
+    padded."""
+
+
 class Pipeline(Table):
     """How loads overlap with products."""
 
@@ -265,6 +274,7 @@ class Spec(AnySpec):
     kernel: Kernel
     dtypes: Dtypes = Dtypes()
     tile: Tile = Tile()
+    shapes: Shapes = Shapes()
     pipeline: Pipeline = Pipeline()
     schedule: Schedule = Schedule()
     cluster: Cluster = Cluster()

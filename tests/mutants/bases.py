@@ -103,6 +103,8 @@ RENDERED = {
         SMALL + PERSISTENT + "num_compute_wgs = 1\n[cluster]\nn = 2\n",
         (3, 2, 4),
     ),
+    # Sizes are given below.
+    "any_edge": ("", '[shapes]\nedge = "any"\n' + SMALL + RING.format(2), None),
     "cluster": (
         "",
         SMALL + DRAINED.format(2) + ONE_WG + "[cluster]\nm = 2\n",
@@ -115,6 +117,8 @@ RENDERED = {
         (1, 2, 3),
     ),
 }
+# Two tiles along m, three along n, five steps, and none of them whole.
+RAGGED = (67, 131, 261)
 # What the persistent ones are told. Of two CTAs one has a single tile.
 NUM_SMS = {
     "persistent_ws": 2,
@@ -138,10 +142,16 @@ def bases() -> dict[str, Base]:
     return {base.name: base for base in rendered + written}
 
 
-def _rendered(name: str, kernel: str, tables: str, tiles: tuple[int, int, int]) -> Base:
+def _rendered(
+    name: str, kernel: str, tables: str, tiles: tuple[int, int, int] | None
+) -> Base:
     plan = _plan(name, f'[kernel]\nname = "{name}"\nop = "matmul"\n{kernel}{tables}')
     sizes = (plan.tile_m, plan.tile_n, plan.tile_k)
-    m, n, k = (size * count for size, count in zip(sizes, tiles, strict=True))
+    m, n, k = (
+        RAGGED
+        if tiles is None
+        else (size * count for size, count in zip(sizes, tiles, strict=True))
+    )
     source = render(plan, verified=False, prove=False).source
     request = _request(
         name,

@@ -3,13 +3,31 @@
 import itertools
 from collections.abc import Iterator
 
-from . import barriers, epilogue, indices, legality, numerics, pipeline, schedules
+from . import (
+    barriers,
+    edges,
+    epilogue,
+    indices,
+    legality,
+    numerics,
+    pipeline,
+    schedules,
+)
 from .bases import bases
 from .model import Base, Kind, Mutant, plant
 
 __all__ = ["GROUPS", "Base", "Kind", "Mutant", "kinds", "mutants", "originals"]
 
-MODULES = (pipeline, barriers, epilogue, indices, numerics, schedules, legality)
+MODULES = (
+    pipeline,
+    barriers,
+    epilogue,
+    indices,
+    edges,
+    numerics,
+    schedules,
+    legality,
+)
 GROUPS = tuple(module.GROUP for module in MODULES)
 
 

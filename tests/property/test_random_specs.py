@@ -41,6 +41,8 @@ def tables(draw, sizes=SIZES, shared=True):
             maybe("entry_point", st.sampled_from(["kernel", "pallas_call"])),
             f'[dtypes]\na = "{dtype}"\nb = "{other}"\n',
             maybe("out", st.sampled_from(DTYPES)),
+            "[shapes]\n",
+            maybe("edge", st.sampled_from(["exact", "any"])),
             "[tile]\n",
             *(maybe(key, sizes) for key in "mnk"),
             "[pipeline]\n",
@@ -115,11 +117,15 @@ SMALL = st.sampled_from([4, 8, 12, 16, 24, 32, 40, 44, 64, 96, 128, 192])
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
 # CTAs that share tiles are simulated by tests/execution/test_schedules.py.
-@given(tables(sizes=SMALL, shared=False), st.integers(1, 3), st.integers(1, 6))
-def test_a_planned_spec_is_a_kernel_that_is_right(text, columns, steps):
+@given(
+    tables(sizes=SMALL, shared=False),
+    st.tuples(st.just(2), st.integers(1, 3), st.integers(1, 6)),
+    st.tuples(*[st.integers(0, 191)] * 3),
+)
+def test_a_planned_spec_is_a_kernel_that_is_right(text, counts, less):
     made, _ = plan_or_problems(text)
     assume(made is not None)
     with tempfile.TemporaryDirectory() as directory:
         built = module(Path(directory), made)
         built.lower()
-        built.simulate(built.at((2, columns, steps)))
+        built.simulate(built.at(counts, less=less))

@@ -121,6 +121,15 @@ def test_kernels_of_other_dtypes_and_layouts():
     ]
 
 
+def test_kernels_that_take_every_size():
+    ragged = '[tile]\nm = 64\nn = 64\n[shapes]\nedge = "any"\n'
+    assert told({"rows": [[64, 64, 64]]}, rows=ragged) == (
+        'specs/pick.toml:6: KG905 bucket.kernel = "rows" has shapes.edge = "any"\n'
+        '  allowed: kernels with shapes.edge = "exact"\n'
+        "  hint: call rows itself; see `kgen rule KG905`"
+    )
+
+
 def test_sizes_that_a_kernel_cannot_do():
     buckets = {"gemm": [[128, 64, 64], [64, 64, 64], [2**30, 64, 64]]}
     assert told(buckets).splitlines() == [
