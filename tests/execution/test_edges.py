@@ -7,6 +7,7 @@ import pytest
 from alone import NO_KGEN, run_tests
 from made import plan
 from mutants.nursery import Nursery
+from oldest import IS_OLDEST_JAX
 
 from kgen.emit.render import render
 from kgen.pipeline import request_of
@@ -121,7 +122,11 @@ def prover():
     nursery.close()
 
 
-@pytest.mark.parametrize("name", KERNELS)
+# With the oldest JAX every third, for the time.
+HERE = [*KERNELS][:: 3 if IS_OLDEST_JAX else 1]
+
+
+@pytest.mark.parametrize("name", HERE)
 def test_every_size_passes(name, prover, tmp_path):
     layout, order, tables, sizes = KERNELS[name]
     kernel = f'[kernel]\nlayout = "{layout}"\nout_order = "{order}"\n'
@@ -130,7 +135,7 @@ def test_every_size_passes(name, prover, tmp_path):
         RequestCase(m=m, n=n, k=k, smem_bytes=smem(made, k), num_sms=sms)
         for (m, n, k), sms in sizes
     )
-    request = request_of(made, render(made, verified=False))
+    request = request_of(made, render(made, verified=False, prove=False))
     verdict = prover.verify(dataclasses.replace(request, cases=cases))
     assert verdict.passed, str(verdict.failure)
 
@@ -143,7 +148,9 @@ def smem(made, k):
 @pytest.fixture
 def alone(tmp_path):
     """A kernel for every size, and its own test."""
-    rendered = render(plan(tmp_path, TILE + RING + ANY, "ragged"), verified=False)
+    rendered = render(
+        plan(tmp_path, TILE + RING + ANY, "ragged"), verified=False, prove=False
+    )
     (tmp_path / "ragged.py").write_text(rendered.source, "utf-8")
     (tmp_path / "test_ragged.py").write_text(rendered.test_source, "utf-8")
     (tmp_path / "kgen.py").write_text(NO_KGEN)
@@ -158,18 +165,28 @@ def test_a_module_passes_its_own_test(alone):
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong", "told"),
+    ("right", "wrong", "test", "told"),
     [
-        ("[:m, :n]", "", "could not be broadcast"),
-        ("pl.cdiv(k, TILE_K)", "max(1, k // TILE_K)", "a K tail, the last 1 of k"),
-        ("if 0 in (m, n, k):", "if 0 in (m, n):", "test_without_elements_or_terms"),
+        ("[:m, :n]", "", "integers and 1-1-1", "padding is not cut off"),
+        (
+            "pl.cdiv(k, TILE_K)",
+            "max(1, k // TILE_K)",
+            "integers and 63-65-193",
+            "a K tail, the last 1 of k",
+        ),
+        (
+            "if 0 in (m, n, k):",
+            "if 0 in (m, n):",
+            "8-8-0",
+            "_without_elements_or_terms",
+        ),
     ],
 )
-def test_its_own_test_tells_what_is_wrong_at_the_edge(alone, right, wrong, told):
+def test_its_own_test_tells_what_is_wrong_at_the_edge(alone, right, wrong, test, told):
     text = (alone / "ragged.py").read_text("utf-8")
     assert right in text
     (alone / "ragged.py").write_text(text.replace(right, wrong), "utf-8")
-    done = run_tests(alone)
+    done = run_tests(alone, "-k", test)
     assert done.returncode == 1
     assert told in done.stdout
 

@@ -6,6 +6,7 @@ import pytest
 from alone import NO_KGEN, run_tests
 from made import plan, request_at
 from mutants.nursery import Nursery
+from oldest import IS_OLDEST_JAX
 
 from kgen.emit.render import render
 from kgen.verify.request import LOWER, SIMULATE, STATIC
@@ -47,6 +48,8 @@ CASES = [
     (schedule, *KINDS[(3 * index + 1) % len(KINDS)])
     for index, schedule in enumerate(SCHEDULES)
 ]
+# With the oldest JAX every third, for the time.
+HERE = CASES[:: 3 if IS_OLDEST_JAX else 1]
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +60,7 @@ def prover():
     nursery.close()
 
 
-@pytest.mark.parametrize(("schedule", "layout", "order"), CASES)
+@pytest.mark.parametrize(("schedule", "layout", "order"), HERE)
 def test_layout_passes(schedule, layout, order, prover, tmp_path):
     tables, size = SCHEDULES[schedule]
     kernel = f'[kernel]\nlayout = "{layout}"\nout_order = "{order}"\n'
@@ -70,7 +73,9 @@ def test_layout_passes(schedule, layout, order, prover, tmp_path):
 def alone(tmp_path):
     """A kernel whose operands and result all lie otherwise, and its own test."""
     kernel = '[kernel]\nlayout = "tt"\nout_order = "column"\n'
-    rendered = render(plan(tmp_path, kernel + TILE, "turned"), verified=False)
+    rendered = render(
+        plan(tmp_path, kernel + TILE, "turned"), verified=False, prove=False
+    )
     (tmp_path / "turned.py").write_text(rendered.source, "utf-8")
     (tmp_path / "test_turned.py").write_text(rendered.test_source, "utf-8")
     (tmp_path / "kgen.py").write_text(NO_KGEN)
