@@ -1,6 +1,7 @@
 """What the matmul templates place about sizes that are no multiples of a tile."""
 
 from kgen.emit.operands import out_dims
+from kgen.layouts import operand_dims
 from kgen.plan.dtypes import ITEMSIZE
 from kgen.plan.model import MatmulPlan
 
@@ -10,6 +11,10 @@ ROW_BYTES = 16
 def view(plan: MatmulPlan) -> dict[str, object]:
     """Returns words about sizes, and what pads and cuts off around the kernel."""
     m, n, k = plan.blocks
+    a_dims, b_dims = operand_dims(plan.layout)
+    # What is not looked at has no name.
+    m_name = "_" if plan.any_edge and plan.raster is not None else "m"
+    n_name = "_" if plan.any_edge else "n"
     out_tiling = plan.out_layout.tiling or (1, ROW_BYTES // ITEMSIZE[plan.store_dtype])
     return {
         "any_edge": plan.any_edge,
@@ -28,6 +33,8 @@ def view(plan: MatmulPlan) -> dict[str, object]:
             if plan.out_layout.tiling is None
             else "The output has other tiles in SMEM."
         ),
+        "checked_a": f"({a_dims})".replace("m", m_name),
+        "checked_b": "({})".format(b_dims.replace("n", n_name).replace("k", "b_k")),
         "empty": out_dims(plan, "m", "n"),
     }
 

@@ -18,14 +18,23 @@ ANY = ("any_edge",)
 FAULTS = (
     Fault(NOT_CUT, ANY, (("(_pad(a), _pad(b))[:m, :n]", "(_pad(a), _pad(b))"),)),
     Fault(NOT_PADDED, ANY, (("_pad(a), ", "a, "),)),
-    Fault(PADDED_BEFORE, ANY, (("[(0, end - size)", "[(end - size, 0)"),)),
+    Fault(
+        PADDED_BEFORE,
+        ANY,
+        (
+            (
+                "((0, rows - height), (0, columns - width))",
+                "((rows - height, 0), (columns - width, 0))",
+            ),
+        ),
+    ),
     Fault(
         ONE_PADDED_ELSEWHERE,
         ANY,
         (
             (
-                "for size, end in zip(shape, to)])",
-                "for size, end in zip(shape, to)], constant_values=1)",
+                "(0, columns - width)))",
+                "(0, columns - width)), constant_values=1)",
             ),
         ),
     ),
