@@ -23,6 +23,7 @@ TUNED = "h200_tune.jsonl"
 AS_COMMITTED, NOT_MEASURED = "as committed", "not measured"
 MUTANTS = "mutants_gpu.json"
 H200 = "h200.json"
+FEATURES = "h200_features.json"
 README = HERE.parent / "README.md"
 SECTION = re.compile("(<!-- h200 -->\n).*?(<!-- /h200 -->)", re.DOTALL)
 UNITS = {"s": "s", "mb": "MB"}
@@ -206,7 +207,7 @@ def means(records):
     return f"Geometric means: {', '.join(told)}." if told else ""
 
 
-def tuned(result, root):
+def tuned(result, root, name):
     """Returns the table of the tuned kernels; `root` leads to the repository's root."""
     machine, records = result["machine"], result["results"]
     head = (
@@ -225,7 +226,7 @@ def tuned(result, root):
         for record in records
     )
     same = sum(is_committed(r["name"], r) == AS_COMMITTED for r in records)
-    results = f"{root}benchmarks/results/{H200}"
+    results = f"{root}benchmarks/results/{name}"
     return f"""One {machine["device"]}, JAX {machine["jax"]}, CUDA {machine["cuda"]}, driver
 {machine["driver"]}: medians of {result["rounds"]} rounds in turns with the others, on
 independent normal values, each time on other operands than L2 holds. Above 1 is faster
@@ -239,11 +240,35 @@ is committed; the others were measured in an earlier text.
 """
 
 
+def timeline(found, name):
+    """Tells what the warpgroups of a kernel did when."""
+    size = " x ".join(map(str, found["shape"]))
+    rows = [
+        (
+            row["warpgroup"],
+            row["scope"],
+            row["turn"],
+            *(f"{row[key]:.2f}" for key in ("begins", "takes", "latest_end")),
+        )
+        for row in found["rows"]
+    ]
+    head = ("warpgroup", "what", "turn", "begins", "takes", "latest end")
+    return f"""## Where the time of {size} goes
+
+`timeline.py` ran {found["kernel"]} once on one {found["device"]} under Mosaic GPU's
+profiler, in {found["unit"]}: medians over the CTAs, and the latest of all. The tensor cores
+need {found["tile_cycles"]} for one tile; [results/{name}](results/{name}).
+
+{table(head, rows)}
+
+"""
+
+
 def readme(text):
     """Returns the README with the table in its section."""
     if not exists(H200):
         return text
-    section = tuned(load(H200), root="")
+    section = tuned(load(H200), root="", name=H200)
     found, count = SECTION.subn(lambda m: f"{m[1]}{section}{m[2]}", text)
     if count != 1:
         sys.exit("README.md needs one section <!-- h200 --> ... <!-- /h200 -->")
@@ -282,13 +307,22 @@ def page():
     found = exists(TUNED) and searches((HERE / "results" / TUNED).read_text("utf-8"))
     on_gpu = exists(MUTANTS) and mutants(load(MUTANTS))
     on_h200 = exists(H200) and (
-        f"## Tuned kernels\n\n`h200.py` measured them. {tuned(load(H200), '../')}\n"
+        "## Tuned kernels\n\n`h200.py` measured them."
+        f" {tuned(load(H200), '../', H200)}\n"
+    )
+    features = exists(FEATURES) and (
+        "## Layouts, sizes, epilogues, batches, 8-bit floats\n\n`h200.py` measured them,"
+        f" too, beside XLA's own formulation. {tuned(load(FEATURES), '../', FEATURES)}\n"
+    )
+    where = "".join(
+        timeline(json.loads(path.read_text("utf-8")), path.name)
+        for path in sorted((HERE / "results").glob("timeline_*.json"))
     )
     return f"""# Benchmarks
 
 Written by `python benchmarks/report.py` from the files in [results/](results).
 
-{on_h200 or ""}{found or ""}{proof(load("gpu_proof.json"))}
+{on_h200 or ""}{features or ""}{where}{found or ""}{proof(load("gpu_proof.json"))}
 {limits(load("register_limits.json"))}
 {on_gpu or ""}{speed(load("speed.json"))}"""
 
