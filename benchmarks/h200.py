@@ -17,7 +17,6 @@ the same texts with the same software on the same kind of GPU.
 
 import argparse
 import dataclasses
-import hashlib
 import json
 import sys
 import time
@@ -25,6 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+from kgen.code import code_digest  # noqa: E402
 from kgen.errors import KgenError  # noqa: E402
 from kgen.measure import bench, files, results, tables  # noqa: E402
 from kgen.tables import plain_text  # noqa: E402
@@ -51,9 +51,8 @@ def jobs_of(pairs):
 
 def is_about(record, job):
     """Whether a record is about what a job would measure."""
-    digest = hashlib.sha256(job.request.source.encode()).hexdigest()
-    same_text = digest.startswith(record.source_digest)
-    return same_text and record.name == job.request.name and record.shape == job.shape
+    same_code = record.source_digest == code_digest(job.request.source)
+    return same_code and record.name == job.request.name and record.shape == job.shape
 
 
 def kept(path, jobs):

@@ -15,6 +15,10 @@ import statistics
 import sys
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from kgen.code import code_digest  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
 GENERATED = HERE.parent / "generated"
 PAGE = HERE / "README.md"
@@ -43,8 +47,12 @@ def is_committed(name, outcome):
     path = GENERATED / f"{name}.py"
     if not path.exists():
         return "no longer there"
-    found = TEXT_DIGEST.search(path.read_text(encoding="utf-8"))
-    same = found is not None and found[1] == outcome["text_digest"]
+    text = path.read_text(encoding="utf-8")
+    if "source_digest" in outcome:
+        same = outcome["source_digest"] == code_digest(text)
+    else:
+        found = TEXT_DIGEST.search(text)
+        same = found is not None and found[1] == outcome["text_digest"]
     return AS_COMMITTED if same else "an earlier text"
 
 
@@ -231,8 +239,8 @@ def tuned(result, root, name):
 {machine["driver"]}: medians of {result["rounds"]} rounds in turns with the others, on
 independent normal values, each time on other operands than L2 holds. Above 1 is faster
 than the other. {verified} of {len(records)} passed `kgen verify --level gpu` in the same
-run; [every round's time]({results}). The text of {same} of {len(records)} is the one that
-is committed; the others were measured in an earlier text.
+run; [every round's time]({results}). The code of {same} of {len(records)} is the one that
+is committed; the others were measured in an earlier one.
 
 {table(head, tuned_rows(records)).replace("{root}", root)}
 

@@ -5,7 +5,6 @@ touches the GPU.
 """
 
 import dataclasses
-import hashlib
 import json
 import math
 import time
@@ -13,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from kgen import __version__
+from kgen.code import code_digest
 from kgen.emit import provenance
 from kgen.errors import UsageError
 from kgen.measure import peers, process, results, sweep
@@ -29,8 +29,6 @@ SESSION = "kgen.measure.worker:on_gpu"
 PROBE_S = 120.0
 LEAST_S = 45.0
 """Seconds before the deadline in which no further job begins."""
-
-DIGITS = 12
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -224,7 +222,7 @@ def _begun(job: Job) -> Record:
         b_dtype=request.b_dtype,
         out_dtype=request.out_dtype or default_out(request.operand_dtype),
         arch=request.arch,
-        source_digest=hashlib.sha256(request.source.encode()).hexdigest()[:DIGITS],
+        source_digest=code_digest(request.source),
         spec_digest=header.spec_digest if header else "",
         text_digest=header.text_digest if header else "",
         status=results.FAILED,

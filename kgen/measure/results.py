@@ -107,7 +107,8 @@ class Record:
       operand_dtype: Elements of A.
       out_dtype: Elements of the result.
       arch: The architecture that it is made for.
-      source_digest: Digest of the module's text, as it was run.
+      source_digest: Digest of the module's code, as it was run: its text without the
+        digests in its header.
       spec_digest: Digest of its spec, as its header says; empty without a header.
       text_digest: Digest of the text that kgen wrote, as its header says.
       status: `measured`; `wrong` if what it returns is not right; `refused` if the

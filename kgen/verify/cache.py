@@ -13,19 +13,16 @@ import hashlib
 import importlib.metadata
 import json
 import os
-import re
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from kgen.code import without_digests
 from kgen.verify.request import Request, Verdict
 
 DIRECTORY_VARIABLE = "KGEN_CACHE_DIR"
 DISTRIBUTIONS = ("jax", "jaxlib")
-_COMMENT = re.compile(r"^#.*", re.MULTILINE)
-_IMPORT = re.compile(r"^(?:import|from) ", re.MULTILINE)
-_DIGEST = re.compile(r"\b[0-9a-f]{12}\b")
 
 
 def directory() -> Path:
@@ -66,7 +63,7 @@ def verifier_sources() -> list[Path]:
 
 def key(request: Request, levels: Sequence[str]) -> str:
     """Returns the name of the verdict on `request`."""
-    proven = dataclasses.replace(request, source=_without_digests(request.source))
+    proven = dataclasses.replace(request, source=without_digests(request.source))
     parts = {
         "request": proven.to_json(),
         "levels": list(levels),
@@ -76,14 +73,6 @@ def key(request: Request, levels: Sequence[str]) -> str:
         **{name: installed(name) for name in DISTRIBUTIONS},
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
-def _without_digests(source: str) -> str:
-    """Returns a module's text without what its leading comments say of digests."""
-    code = _IMPORT.search(source)
-    end = code.start() if code else 0
-    head = _COMMENT.sub(lambda comment: _DIGEST.sub("", comment[0]), source[:end])
-    return head + source[end:]
 
 
 def _reference_digest(operation: str) -> str:

@@ -217,7 +217,7 @@ def test_the_tables_come_from_the_results(report, monkeypatch, capsys):
     assert "| 64 x 64 x 64 | [bad](generated/bad.py) | **wrong** |  |" in text
     assert " | 0.980 | not measured |\n" in text
     assert "2 of 3 passed `kgen verify --level gpu` in the same" in text
-    assert "The text of 0 of 3 is the one that\nis committed" in text
+    assert "The code of 0 of 3 is the one that\nis committed" in text
     mean = math.sqrt(1.02 * 0.98)
     assert (
         f"Geometric means: {mean:.3f} over xla (2 shapes), 1.500 over jax-example (1"
