@@ -303,7 +303,10 @@ PLANS = [plan for plan in plan_all([ROOT / "specs"]) if plan.op == "matmul"]
 
 def launch(plan, case):
     """The grid, in clusters, and the cluster that a size is launched with."""
-    m, n = case.m // plan.units[0], case.n // plan.units[1]
+    m, n = (
+        -(-size // block)
+        for size, block in zip((case.m, case.n), plan.blocks, strict=False)
+    )
     cluster = (plan.cluster,) if plan.cluster > 1 else ()
     if plan.persistent:
         sms = SM_90A.num_sms if case.num_sms is None else case.num_sms
@@ -324,7 +327,8 @@ def test_the_facts_of_a_rendered_module_agree_with_its_plan(plan):
         assert kernel.smem_bytes == case.smem_bytes
         assert (kernel.grid, kernel.cluster) == launch(plan, case)
         assert kernel.num_threads == plan.num_warpgroups
-        rows, columns, first, second = plan.wg_m, plan.wg_n, True, plan.layout == "nt"
+        first, second = plan.layout[0] == "n", plan.layout[1] == "t"
+        rows, columns = plan.wg_m, plan.wg_n
         if plan.swap_operands:
             rows, columns, first, second = columns, rows, second, first
         assert {(p.m, p.n, p.b.shape[0]) for p in kernel.wgmmas} == {
