@@ -12,6 +12,7 @@ import ast
 import dataclasses
 import re
 
+from kgen.emit.checks import assigned
 from kgen.float8 import FLOAT8
 from kgen.layouts import COLUMN, LAYOUTS, ROW, operand_dims
 
@@ -42,6 +43,7 @@ class Described:
       b_dtype: Elements of B.
       out_dtype: Elements of the result.
       multiples: What m, n and k must be multiples of.
+      tile: Rows, columns and depth of a tile; ones if the module does not name them.
       stages: Slots of the ring; 1 if the module names no number of them.
       cluster: CTAs of a cluster; 1 if the module names no number of them.
       persistent: Whether the function can be told of how many SMs there are.
@@ -55,6 +57,7 @@ class Described:
     b_dtype: str
     out_dtype: str
     multiples: tuple[int, int, int]
+    tile: tuple[int, int, int]
     stages: int
     cluster: int
     persistent: bool
@@ -101,6 +104,7 @@ def describe(text: str) -> Described:
             multiples.get("n", 1),
             multiples.get("k", 1),
         ),
+        tile=_tile(tree),
         stages=_integer(tree, STAGES),
         cluster=_integer(tree, CLUSTER),
         persistent=_takes(tree, function[1], NUM_SMS),
@@ -132,6 +136,14 @@ def _takes(tree: ast.Module, function: str, keyword: str) -> bool:
         and keyword in [argument.arg for argument in node.args.kwonlyargs]
         for node in tree.body
     )
+
+
+def _tile(tree: ast.Module) -> tuple[int, int, int]:
+    """Returns the constants TILE_M, TILE_N and TILE_K; ones for what is not there."""
+    found = {name: value for node in tree.body for name, value in assigned(node)}
+    m, n, k = (found.get(f"TILE_{axis}") for axis in "MNK")
+    known = isinstance(m, int) and isinstance(n, int) and isinstance(k, int)
+    return (m, n, k) if known else (1, 1, 1)  # type: ignore[return-value]
 
 
 def _integer(tree: ast.Module, name: str) -> int:

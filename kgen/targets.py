@@ -207,6 +207,8 @@ def _of_module(path: Path, asked: Asked) -> Target:
 
 def _own_cases(described: module_text.Described) -> tuple[RequestCase, ...]:
     """Returns the sizes at which a module is verified if none are asked for."""
+    if described.multiples == (1, 1, 1):
+        return _edges(described)
     counts = cases.tile_counts(*described.multiples)
     if described.persistent:
         shared = cases.persistent(counts, described.stages)
@@ -221,6 +223,19 @@ def _own_cases(described: module_text.Described) -> tuple[RequestCase, ...]:
             num_sms=ctas * described.cluster or None,
         )
         for (m, n, k), ctas in shared
+    )
+
+
+def _edges(described: module_text.Described) -> tuple[RequestCase, ...]:
+    """Returns such sizes of a module that takes every size."""
+    return tuple(
+        RequestCase(
+            m=m,
+            n=n,
+            k=k,
+            num_sms=ctas * described.cluster if described.persistent else None,
+        )
+        for (m, n, k), ctas in cases.edges(described.tile, described.stages)
     )
 
 

@@ -24,6 +24,7 @@ def test_a_rendered_module_says_what_its_plan_says(name):
         b_dtype=plan.b_dtype,
         out_dtype=plan.out_dtype,
         multiples=plan.units,
+        tile=(plan.tile_m, plan.tile_n, plan.tile_k),
         stages=plan.max_concurrent_steps,
         cluster=plan.cluster,
         persistent=plan.persistent,

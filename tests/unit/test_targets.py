@@ -87,6 +87,19 @@ def test_a_module_is_asked_about_as_it_is(tmp_path):
     assert all(case.smem_bytes is None for case in request.cases)
 
 
+def test_a_module_for_every_size_is_asked_about_the_edges_of_its_tile():
+    (target,) = targets(ROOT / "generated" / "bf16_128x256_any.py")
+    sizes = [(case.m, case.n, case.k, case.num_sms) for case in target.request.cases]
+    assert sizes == [
+        (1, 1, 1, 1),
+        (127, 257, 193, 1),
+        (129, 255, 63, 2),
+        (128, 512, 64, 1),
+        (3, 519, 509, 2),
+        (263, 131, 67, 2),
+    ]
+
+
 def test_a_module_says_itself_which_rules_it_may_break(tmp_path):
     text = (ROOT / "generated" / "fp16_128x128.py").read_text("utf-8")
     allowed = text.replace("static, lower", "static (KG402, KG405 allowed), lower")
