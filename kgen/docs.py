@@ -4,6 +4,7 @@
 files differ from what it would write.
 """
 
+import dataclasses
 import inspect
 import re
 import sys
@@ -75,6 +76,7 @@ def spec_page() -> str:
     ]
     for table in tables():
         lines += ["", f"## [{table.name}]", "", *_keys(table)]
+    lines += _epilogue_lines()
     lines += ["", "## [matrix]", "", _prose(matrix_about()), ""]
     lines += _fenced(
         '[kernel]\nname = "bf16_128x{tile.n}"\nop = "matmul"\n\n'
@@ -93,6 +95,37 @@ def spec_page() -> str:
     for table in tables(DispatchSpec):
         lines += ["", f"### [{table.name}]", "", *_keys(table)]
     return _page(lines)
+
+
+def _epilogue_lines() -> list[str]:
+    """Returns what `[[epilogue]]` is, and its steps with their formulas."""
+    from kgen.epilogue.formulas import described
+    from kgen.spec_reference import kinds
+
+    lines = ["", "## [[epilogue]]", ""]
+    lines += [
+        "What is done to the accumulator before it is stored: a table for each step, in "
+        "their order, all in float32. `x` is what the steps before have made. See "
+        "[Fuse an epilogue](how-to/epilogues.md).",
+        "",
+    ]
+    rows = (
+        (
+            f"`{kind.name}`",
+            described(kind.name),
+            kind.about,
+            ", ".join(f"`{key.name}`" for key in kind.keys if key.name != "op"),
+        )
+        for kind in kinds("epilogue")
+    )
+    lines += _markdown_table(("op", "x becomes", "meaning", "keys"), rows)
+    for kind in kinds("epilogue"):
+        keys = dataclasses.replace(
+            kind, keys=tuple(key for key in kind.keys if key.name != "op")
+        )
+        if keys.keys:
+            lines += ["", f'### op = "{kind.name}"', "", *_keys(keys)]
+    return lines
 
 
 def _keys(table: "TableOfKeys") -> list[str]:

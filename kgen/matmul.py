@@ -3,6 +3,7 @@
 import dataclasses
 
 from kgen.emit import matmul as emit
+from kgen.epilogue.steps import to_json
 from kgen.errors import SpecError
 from kgen.operations import Operation
 from kgen.plan import legality, matmul
@@ -40,6 +41,7 @@ def request(made: MatmulPlan, text: str) -> Request:
         b_dtype=made.b_dtype,
         out_dtype=made.out_dtype,
         allow=made.allow,
+        epilogue=to_json(made.epilogue),
         cases=tuple(RequestCase(**dataclasses.asdict(case)) for case in made.cases),
     )
 

@@ -6,6 +6,8 @@ kernel by hand:
     a    float16[m, k]    m a multiple of 128, k of 64
     b    float16[k, n]    n a multiple of 128
     out  float16[m, n]    accumulated in float32
+
+The steps of an epilogue are listed there, too: see `kgen.epilogue.steps`.
 """
 
 import ast
@@ -13,6 +15,8 @@ import dataclasses
 import re
 
 from kgen.emit.checks import assigned
+from kgen.epilogue import steps
+from kgen.epilogue.steps import Step
 from kgen.float8 import FLOAT8
 from kgen.layouts import COLUMN, LAYOUTS, ROW, operand_dims
 
@@ -47,6 +51,7 @@ class Described:
       stages: Slots of the ring; 1 if the module names no number of them.
       cluster: CTAs of a cluster; 1 if the module names no number of them.
       persistent: Whether the function can be told of how many SMs there are.
+      epilogue: Steps between the product and the result.
     """
 
     function: str
@@ -61,6 +66,7 @@ class Described:
     stages: int
     cluster: int
     persistent: bool
+    epilogue: tuple[Step, ...] = ()
 
 
 class NotDescribedError(ValueError):
@@ -108,7 +114,15 @@ def describe(text: str) -> Described:
         stages=_integer(tree, STAGES),
         cluster=_integer(tree, CLUSTER),
         persistent=_takes(tree, function[1], NUM_SMS),
+        epilogue=_epilogue(docstring),
     )
+
+
+def _epilogue(docstring: str) -> tuple[Step, ...]:
+    try:
+        return steps.read(docstring)
+    except ValueError as error:
+        raise NotDescribedError(f"its docstring lists {error}") from error
 
 
 def functions(text: str) -> tuple[str, ...]:

@@ -46,7 +46,8 @@ class TableOfKeys:
 def tables(model: type[AnySpec] = Spec) -> tuple[TableOfKeys, ...]:
     """Returns every table of a spec, a table before those within it.
 
-    An array of tables is among them by a name such as `[bucket]`.
+    An array of tables is among them by a name such as `[bucket]`; one whose tables are
+    told apart by their `op` is not: see `kinds`.
     """
     found: list[TableOfKeys] = []
     for name, node in spec_node(model)["properties"].items():
@@ -57,9 +58,25 @@ def tables(model: type[AnySpec] = Spec) -> tuple[TableOfKeys, ...]:
     return tuple(found)
 
 
+def kinds(name: str, model: type[AnySpec] = Spec) -> tuple[TableOfKeys, ...]:
+    """Returns the tables that an array of tables may hold, by what their `op` says."""
+    items = spec_node(model)["properties"][name]["items"]
+    return tuple(
+        table
+        for option in items["anyOf"]
+        for table in _tables(option["properties"]["op"]["const"], option)
+    )
+
+
 def format_about() -> str:
     """Returns the description of `format`."""
     about: str = spec_node()["properties"]["format"]["description"]
+    return about
+
+
+def epilogue_about() -> str:
+    """Returns the description of `[[epilogue]]`."""
+    about: str = spec_node()["properties"]["epilogue"]["description"]
     return about
 
 

@@ -5,9 +5,16 @@ from collections.abc import Mapping
 
 from kgen.float8 import FLOAT8
 from kgen.spec.wording import write_value
-from kgen.spec_reference import Key, matrix_about, tables
+from kgen.spec_reference import Key, epilogue_about, matrix_about, tables
 
 _WIDTH = 88
+EPILOGUE = (
+    "# [[epilogue]]",
+    '#   op = "bias"',
+    "#",
+    "# [[epilogue]]",
+    '#   op = "gelu"',
+)
 
 
 def starter_spec(name: str, op: str, dtype: str | None, schema: str | None) -> str:
@@ -36,6 +43,7 @@ def starter_spec(name: str, op: str, dtype: str | None, schema: str | None) -> s
         lines += ["", *_comment(table.about), f"[{table.name}]"]
         for index, key in enumerate(table.keys):
             lines += ([""] if index else []) + _key_lines(table.name, key, given)
+    lines += ["", *_comment(epilogue_about()), *EPILOGUE]
     lines += ["", *_comment(matrix_about()), "# [matrix]", "# tile.n = [64, 128, 256]"]
     return "\n".join(lines) + "\n"
 

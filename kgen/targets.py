@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgen import beside, cases, module_text
+from kgen.epilogue.steps import to_json
 from kgen.errors import FileError, KgenError, UsageError
 from kgen.shapes import parse_operands, parse_sizes
 from kgen.verify.request import (
@@ -199,6 +200,7 @@ def _of_module(path: Path, asked: Asked) -> Target:
         cases=tuple(RequestCase(m=m, n=n, k=k) for m, n, k in asked_sizes)
         or _own_cases(described),
         allow=_allowed(text),
+        epilogue=to_json(described.epilogue),
         beside=json.dumps(found.texts),
         package=found.package,
     )

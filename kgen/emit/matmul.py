@@ -1,7 +1,7 @@
 """What the matmul templates place: words, literals and named booleans of a plan."""
 
 from kgen.arch import ARCHS
-from kgen.emit import edges, matmul_test, operands, schedule
+from kgen.emit import edges, epilogue, matmul_test, operands, schedule, store
 from kgen.emit.literals import docstring_text
 from kgen.layouts import COLUMN
 from kgen.plan.dispatch import DispatchPlan
@@ -32,9 +32,10 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "has_own_out_dtype": plan.out_dtype != plan.operand_dtype,
         "OUT_DTYPE": schedule.out_dtype(plan),
         "STORE_DTYPE": schedule.store_dtype(plan),
-        "cast": "" if plan.split_k > 1 else _cast(plan),
-        "result": edges.result(plan, _cast(plan) if plan.split_k > 1 else ""),
-        "block": schedule.turned(plan, f"acc[...]{_cast(plan)}"),
+        "out_type": _out_type(plan),
+        "cast": "" if plan.split_k > 1 or plan.epilogue else _cast(plan),
+        "result": _result(plan),
+        "block": store.turned(plan, f"acc[...]{_cast(plan)}"),
         "arithmetic": _arithmetic(plan),
         "reference": _reference(plan),
         "reference_is": _reference_is(plan),
@@ -43,6 +44,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "tile_k": plan.tile_k,
         **operands.view(plan),
         **edges.view(plan),
+        **epilogue.view(plan),
         **schedule.view(plan),
         **_pipeline(plan),
         **_layouts(plan),
@@ -106,13 +108,36 @@ def _arithmetic(plan: MatmulPlan) -> str:
     return "accumulated in float32"
 
 
+def _out_type(plan: MatmulPlan) -> str:
+    dtype = schedule.store_dtype(plan)
+    one = f"jax.ShapeDtypeStruct({edges.out_shape(plan, dtype)}, {dtype})"
+    outputs = len(epilogue.outputs(plan))
+    return one if outputs == 1 else f"({one},) * {outputs}"
+
+
+def _result(plan: MatmulPlan) -> str:
+    """Returns what the module's function returns."""
+    if not plan.epilogue:
+        return edges.result(plan, _cast(plan) if plan.split_k > 1 else "")
+    called = epilogue.call(plan, "kernel")
+    if plan.split_k == 1:
+        return called
+    return epilogue.chain(plan, f"{called}.sum(axis=0)")
+
+
 def _reference(plan: MatmulPlan) -> str:
-    of_both = operands.arguments(plan)
+    """Returns the product in plain JAX, with its epilogue."""
+    if plan.epilogue:
+        return epilogue.chain(plan, _product(plan))
+    turned = ".T" if plan.out_order == COLUMN else ""
+    return f"{_product(plan)}{turned}{_cast(plan)}"
+
+
+def _product(plan: MatmulPlan) -> str:
     how = "preferred_element_type=jnp.float32"
     if plan.operand_dtype == "float32":
         how = 'precision="highest"'
-    turned = ".T" if plan.out_order == COLUMN else ""
-    return f"jnp.dot({of_both}, {how}){turned}{_cast(plan)}"
+    return f"jnp.dot({operands.arguments(plan)}, {how})"
 
 
 def _reference_is(plan: MatmulPlan) -> str:

@@ -3,6 +3,7 @@
 import math
 import textwrap
 
+from kgen.emit import epilogue_test
 from kgen.emit.literals import LINE_LENGTH, tuples
 from kgen.float8 import FLOAT8, SUM_BITS
 from kgen.layouts import COLUMN, is_transposed, operand_dims, operand_shapes
@@ -25,6 +26,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
     cases = [_shape(plan, case) for case in plan.cases[: _num_cases(plan)]]
     reason, tolerance = _tolerance(plan)
     names = ["m", "n", "k", *(["num_sms"] if plan.persistent else [])]
+    operands = epilogue_test.operands(plan)
     sms = "num_sms=num_sms, " if plan.persistent else ""
     return {
         "imports": _imports(plan),
@@ -33,7 +35,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "gpu_shapes": tuples(plan.gpu_shapes),
         "size_names": f"({', '.join(map(repr, names))})",
         "size_parameters": ", ".join(names),
-        "interpreted": f"module.matmul(a, b, {sms}interpret=INTERPRET)",
+        "interpreted": f"module.matmul({operands}, {sms}interpret=INTERPRET)",
         "B_DTYPE": "DTYPE" if plan.b_dtype == plan.operand_dtype else "B_DTYPE",
         "integers_are": FLOAT8_INTEGERS if float8 else INTEGERS,
         "integers_range": "-1, 2" if float8 else "-3, 4",
@@ -43,6 +45,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "tolerance": tolerance,
         "size": "size" if plan.test.atol is None else "_",
         **_depth(plan),
+        **epilogue_test.view(plan, tolerance, reason),
         "refusals": _refusals(plan),
         "other_dtype": other,
         "one_tile_a": repr(one_tile_a),
@@ -130,12 +133,13 @@ def _depth(plan: MatmulPlan) -> dict[str, object]:
     """Returns what is compared, and how."""
     test = plan.test
     integers, normal = "integers" in test.inputs, "normal" in test.inputs
-    on_integers = "exact" if test.exact else "close"
+    can_be_exact = test.exact and epilogue_test.can_be_exact(plan)
+    on_integers = "exact" if can_be_exact else "close"
     return {
         "tests_integers": integers,
         "tests_normal": normal,
         "on_integers": on_integers,
-        "compares_closely": normal or not test.exact,
+        "compares_closely": not plan.epilogue and (normal or not test.exact),
         "gpu_inputs": "normal" if normal else "integers",
         "on_gpu": "close" if normal else on_integers,
         "has_gpu_marker": test.gpu_marker is not None,

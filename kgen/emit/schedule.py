@@ -1,10 +1,13 @@
 """What the matmul template places about a schedule: who does what, and in which order."""
 
+from kgen.emit import epilogue, store
 from kgen.emit.edges import count, out_shape
+from kgen.emit.epilogue import Ref
 from kgen.emit.operands import out_dims
 from kgen.layouts import COLUMN, is_transposed
 from kgen.plan.model import MatmulPlan
 
+OPERANDS = (Ref("a_gmem", ""), Ref("b_gmem", ""))
 NUMBERS = {1: "One", 2: "Two", 3: "Three", 4: "Four"}
 
 
@@ -45,20 +48,30 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "wgmma_operands": _wgmma_operands(plan, splits_m, splits_n),
         "acc_shape": _acc_shape(plan, splits_m, splits_n),
         "out_slot": 'out_smem.at[lax.axis_index("wg")]' if shared else "out_smem",
-        "out_part": _out_part(plan, splits_m, splits_n),
+        "out_part": (
+            epilogue.passed(
+                plan,
+                "_wg_rows()" if splits_m else None,
+                "_wg_columns()" if splits_n else None,
+            )
+            if epilogue.in_kernel(plan)
+            else _out_part(plan, splits_m, splits_n)
+        ),
+        "store_refs": epilogue.passed(plan),
+        "body_refs": ", ".join(
+            ref.name
+            for ref in (*OPERANDS, *epilogue.refs(plan), *epilogue.outputs(plan))
+        ),
         "out_smem": out_smem,
         "scratch_types": _scratch_types(plan, out_smem),
-        "stores_pieces": stores_pieces(plan),
         "store_pieces": f"{_wg_n(splits_n)} // STORE_N",
         # Then a tile begins with another slot than the one used longest ago.
-        "store_slots_shift": plan.persistent
-        and (plan.wg_n // plan.store_n) % plan.store_slots != 0,
+        "store_slots_shift": plan.persistent and plan.stores % plan.store_slots != 0,
         "product_word": "transposed product" if plan.turns_product else "product",
         "slot": f"slot{turn}[...]",
         "out_smem_ref": f"out_smem{turn}[...]",
-        "piece": turned(plan, f"product[{part}]"),
-        "whole": turned(plan, "product"),
         "out_piece": "columns" if plan.out_order == COLUMN else ":, columns",
+        **store.view(plan, f"product[{part}]", in_pieces=stores_pieces(plan)),
         **_order(plan),
         **_blocks(plan),
     }
@@ -143,7 +156,12 @@ def _warp_specialized_overview(plan: MatmulPlan, tile: str) -> str:
 
 
 def stores_pieces(plan: MatmulPlan) -> bool:
-    """Whether a warpgroup stores its part of the tile piece by piece."""
+    """Whether a warpgroup stores its part of the tile piece by piece.
+
+    Two outputs take turns in the slots even if there is one piece of each.
+    """
+    if len(epilogue.outputs(plan)) > 1:
+        return True
     return plan.schedule != "pallas_call" and plan.store_n < plan.wg_n
 
 
@@ -169,13 +187,6 @@ def has_own_out_transforms(plan: MatmulPlan) -> bool:
     """Whether the output lies in SMEM otherwise than A and B."""
     out = plan.out_layout
     return out.swizzle is not None and out != plan.operand_layout
-
-
-def turned(plan: MatmulPlan, product: str) -> str:
-    """Returns a product in the registers from which it is stored."""
-    if plan.turns_product:
-        return f"plgpu.layout_cast({product}, plgpu.Layout.WGMMA_TRANSPOSED)"
-    return product
 
 
 def _step_work(plan: MatmulPlan, splits_m: bool, splits_n: bool) -> str:
@@ -327,6 +338,10 @@ def _blocks(plan: MatmulPlan) -> dict[str, object]:
             b_shape.strip("()"),
             "DTYPE" if plan.b_dtype == plan.operand_dtype else "B_DTYPE",
         ),
-        "out_gmem": f"out_gmem.at[{part}{out}]",
+        "out_gmem": (
+            epilogue.passed(plan, "rows", "columns")
+            if epilogue.in_kernel(plan)
+            else f"out_gmem.at[{part}{out}]"
+        ),
         "out_shape": out_shape(plan, store_dtype(plan)),
     }

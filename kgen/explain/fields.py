@@ -50,6 +50,9 @@ FIELDS: dict[str, dict[str, Field]] = {
             "swapped", "Whether rows of the output are columns of wgmma."
         ),
         "edge": Field("edge", "`exact`, or `any` if every size is taken."),
+        "epilogue": Field(
+            "epilogue", "Steps between the accumulator and the output, in their order."
+        ),
         "entry_point": Field("entry point", "`kernel` or `pallas_call`."),
         "spec_file": Field("spec", "File name of the spec."),
         "spec_digest": Field("digest", "Digest of what the spec says."),

@@ -7,6 +7,7 @@ A key that ends in a unit tells it: `_bytes`, `_us`, `_per_s`, `_ratio` (of one)
 from typing import Any
 
 from kgen.arch import ARCHS, Arch
+from kgen.epilogue.steps import write
 from kgen.explain.shape import Shape, check_shape
 from kgen.explain.widest import why_swizzle
 from kgen.plan.model import Layout, MatmulPlan
@@ -80,6 +81,7 @@ def _kernel(plan: MatmulPlan) -> Group:
         "split_k": plan.split_k,
         "swap_operands": plan.swap_operands,
         "edge": plan.edge,
+        "epilogue": [write(step) for step in plan.epilogue],
         "entry_point": "pallas_call" if plan.schedule == "pallas_call" else "kernel",
         "spec_file": plan.spec_path,
         "spec_digest": plan.spec_digest,

@@ -80,6 +80,7 @@ _KERNEL = {
     "split_k": _plain("split_k"),
     "swap_operands": lambda g: "yes" if g["swap_operands"] else "no",
     "edge": _plain("edge"),
+    "epilogue": lambda g: ", ".join(g["epilogue"]) or "nothing",
     "entry_point": lambda g: {
         "kernel": "plgpu.kernel",
         "pallas_call": "pl.pallas_call",

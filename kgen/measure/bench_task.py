@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kgen.measure import correct, example, operands, peers, results, timing
+from kgen.measure import correct, epilogue, example, operands, peers, results, timing
 from kgen.measure.problem import Problem
 from kgen.measure.results import Peer, Tried
 from kgen.measure.timing import Compiled, Sets
@@ -83,6 +83,7 @@ class Bench:
             layout.write(self._request, self._directory)
         module = load(layout.full_name(self._request), self._path)
         function: Callable[..., Any] = getattr(module, self._request.function)
+        self._reference = getattr(module, "reference", None)
         return function
 
     def _check(self, function: Callable[..., Any]) -> tuple[str, ...]:
@@ -90,9 +91,20 @@ class Bench:
 
         self._worker.stage("tracing")
         try:
-            jax.eval_shape(function, *correct.structs(self._problem))
+            jax.eval_shape(
+                function, *epilogue.all_structs(self._problem, self._request.steps)
+            )
         except ValueError as error:
             raise RefusedSizesError(explain(error, self._path)) from error
+        if self._request.steps:
+            assert self._reference is not None, "a module with an epilogue has one"
+            return epilogue.check(
+                function,
+                self._reference,
+                self._problem,
+                self._request.steps,
+                stage=self._worker.stage,
+            )
         return correct.check(function, self._problem, stage=self._worker.stage)
 
     def _time(
@@ -101,10 +113,10 @@ class Bench:
         """Times a kernel that is right, and its peers in turns with it."""
         self._worker.stage("drawing operands")
         problem, l2_bytes = self._problem, self._session.l2_bytes
-        sets = operands.draw(problem, l2_bytes=l2_bytes)
+        sets = self._with_arguments(operands.draw(problem, l2_bytes=l2_bytes))
         self._worker.stage("compiling for the times")
         executables = {OURS: timing.compile_each(function, sets)}
-        found = _Peers(self._job, problem, sets)
+        found = _Peers(self._job, problem, sets, self._fused())
         executables |= found.executables
         self._worker.stage("timing")
         samples = timing.interleave(
@@ -124,6 +136,15 @@ class Bench:
             "peers": [dataclasses.asdict(p) for p in found.outcomes(ours, figures)],
         }
 
+    def _with_arguments(self, sets: Sets) -> Sets:
+        """Returns sets of everything that the function takes."""
+        steps = self._request.steps
+        return epilogue.extend(sets, self._problem, steps) if steps else sets
+
+    def _fused(self) -> Callable[..., Any] | None:
+        """Returns product and epilogue in plain JAX; None without an epilogue."""
+        return self._reference if self._request.steps else None
+
 
 class _Peers:
     """The peers of one kernel: what can be timed, and why the others cannot.
@@ -133,24 +154,46 @@ class _Peers:
         its sweep are too close together to tell the best one without another look.
     """
 
-    def __init__(self, job: Mapping[str, Any], problem: Problem, sets: Sets) -> None:
+    def __init__(
+        self,
+        job: Mapping[str, Any],
+        problem: Problem,
+        sets: Sets,
+        fused: Callable[..., Any] | None = None,
+    ) -> None:
+        """Compiles the peers.
+
+        Args:
+          job: What is asked.
+          problem: The product.
+          sets: What the kernel and its peers take.
+          fused: Product and epilogue in plain JAX, which only XLA can be given.
+        """
+        self._fused = fused
         self._names: list[str] = job["peers"]
         self._sweep: dict[str, Any] = job["sweep"]
         self._whys: dict[str, str] = {}
         self._configurations: dict[str, tuple[str, str]] = {}
         self.executables: dict[str, Compiled] = {}
         makers = {
-            peers.XLA: lambda: {peers.XLA: peers.compile_xla(problem, sets)},
+            peers.XLA: lambda: {peers.XLA: self._xla(problem, sets)},
             peers.TORCH: lambda: {peers.TORCH: peers.compile_torch(problem, sets)},
             peers.JAX_EXAMPLE: lambda: self._examples(sets),
         }
         for name in self._names:
             try:
+                if fused is not None and name != peers.XLA:
+                    raise peers.NoPeerError("it has no epilogue")
                 self.executables |= _tried_out(makers[name](), sets)
             except peers.NoPeerError as error:
                 self._whys[name] = str(error)
             except Exception as error:
                 self._whys[name] = in_a_line(error)
+
+    def _xla(self, problem: Problem, sets: Sets) -> Compiled:
+        if self._fused is None:
+            return peers.compile_xla(problem, sets)
+        return timing.compile_each(self._fused, sets)
 
     def _examples(self, sets: Sets) -> dict[str, Compiled]:
         if self._sweep["detail"]:

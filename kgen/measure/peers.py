@@ -98,7 +98,7 @@ class _TorchProducts:
     def __post_init__(self, sets: Sets) -> None:
         take = self.torch.from_dlpack
         layout = self.problem.layout
-        self._pairs = [logical(layout, take(a), take(b)) for a, b in sets]
+        self._pairs = [logical(layout, take(a), take(b)) for a, b, *_ in sets]
         if self.problem.out_order == COLUMN:
             # The product in the order that is asked for: C.T = B.T @ A.T.
             self._pairs = [(b.T, a.T) for a, b in self._pairs]

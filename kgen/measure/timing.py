@@ -19,7 +19,7 @@ WARM_UP_S = 0.1
 ROUND_MS = 3.0
 FEWEST_RUNS, MOST_RUNS = 2, 10
 
-type Sets = Sequence[tuple[Any, Any]]
+type Sets = Sequence[tuple[Any, ...]]
 type Measure = Callable[[Any, Sets, int], list[float]]
 """Takes an executable, its operands and a number of runs; returns each run's us."""
 
@@ -76,7 +76,7 @@ def compile_each(function: Callable[..., Any], sets: Sets) -> Compiled:
     import jax
 
     def each(sets: Sets) -> list[Any]:
-        return [function(a, b) for a, b in sets]
+        return [function(*operands) for operands in sets]
 
     return Compiled(run=jax.jit(each).lower(list(sets)).compile(), calls=len(sets))
 

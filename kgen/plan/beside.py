@@ -60,6 +60,11 @@ class Beside:
                 hint=f"kgen explain {found.path}",
             )
         assert isinstance(made, MatmulPlan), "the plan of a matmul"
+        if made.epilogue:
+            return problem(
+                f"{shown} has an epilogue, which a dispatch module cannot pass on",
+                allowed="a kernel without [[epilogue]]",
+            )
         return made
 
     @functools.cached_property

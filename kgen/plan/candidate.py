@@ -3,6 +3,7 @@
 import dataclasses
 
 from kgen.arch import Arch
+from kgen.epilogue.steps import Step, saves
 from kgen.layouts import operand_shapes, out_shape
 from kgen.plan import budget
 from kgen.plan.dtypes import ITEMSIZE
@@ -41,6 +42,7 @@ class Candidate:
     out_layout: Layout
     store_n: int
     store_slots: int
+    epilogue: tuple[Step, ...] = ()
 
     @property
     def spec(self) -> Spec:
@@ -117,6 +119,11 @@ class Candidate:
     def store_dtype(self) -> str:
         """Elements of what the kernel stores: partial sums stay float32."""
         return "float32" if self.split_k > 1 else self.out_dtype
+
+    @property
+    def outputs(self) -> int:
+        """Arrays that the kernel stores."""
+        return 1 + (saves(self.epilogue) and self.split_k == 1)
 
     @property
     def a_tile(self) -> tuple[int, int]:

@@ -7,6 +7,7 @@ import math
 from kgen import cases
 from kgen.arch import ARCHS, Arch
 from kgen.layouts import COLUMN, is_transposed
+from kgen.plan import epilogue
 from kgen.plan.candidate import NO_SPLIT, Candidate, share
 from kgen.plan.dtypes import ITEMSIZE, default_out
 from kgen.plan.model import Case, Layout, MatmulPlan, Raster, StandaloneTest
@@ -24,6 +25,8 @@ DEFAULT_STAGES = 4
 DEFAULT_RASTER_WIDTH = 8
 WGMMA_M = 64
 ATOM_ROWS = 8
+EPILOGUE_COLUMNS = 64
+"""Columns of a piece that an epilogue works on, if there are more."""
 
 
 def resolve(source: SourcedSpec) -> Candidate:
@@ -65,6 +68,9 @@ def resolve(source: SourcedSpec) -> Candidate:
         out_layout=Layout(swizzle=None, tiling=None),
         store_n=wg_n,
         store_slots=1,
+        epilogue=epilogue.resolve(
+            spec.epilogue, spec.dtypes.out or default_out(spec.dtypes.a)
+        ),
     )
     return _with_out_layout(_with_stages(candidate))
 
@@ -120,6 +126,7 @@ def finish(candidate: Candidate) -> MatmulPlan:
             gpu_marker=spec.test.gpu_marker,
         ),
         allow=spec.verify.allow,
+        epilogue=candidate.epilogue,
     )
 
 
@@ -211,6 +218,10 @@ def _with_store(candidate: Candidate) -> Candidate:
         widths = [store.n]
     elif candidate.schedule == "pallas_call":
         widths = [wg_n]
+    elif candidate.epilogue and candidate.split_k == 1:
+        # What a step makes of a piece lies in registers beside the accumulator.
+        widths = [w for w in _piece_widths(candidate) if w <= EPILOGUE_COLUMNS]
+        widths = widths if wg_n > EPILOGUE_COLUMNS and widths else [wg_n]
     else:
         widths = [wg_n, *_piece_widths(candidate)]
     options = [
@@ -246,7 +257,7 @@ def _store_slots(candidate: Candidate, width: int) -> int:
     slots = candidate.spec.store.slots
     if slots == "auto":
         # Two pieces alternate: one is written while the other leaves.
-        return 2 if width < candidate.wg_n else 1
+        return 2 if width < candidate.wg_n or candidate.outputs > 1 else 1
     return slots
 
 

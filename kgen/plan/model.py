@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+from kgen.epilogue.steps import Step, saves
 from kgen.layouts import COLUMN
 
 EXACT, ANY = "exact", "any"
@@ -177,6 +178,7 @@ class MatmulPlan:
       gpu_shapes: Further sizes (m, n, k) for the standalone test on a GPU.
       test: How deep the standalone test goes.
       allow: Codes of the legality rules that it is allowed to break.
+      epilogue: Steps between the accumulator and the output.
     """
 
     name: str
@@ -220,6 +222,7 @@ class MatmulPlan:
     gpu_shapes: tuple[tuple[int, int, int], ...]
     test: StandaloneTest = StandaloneTest()
     allow: tuple[str, ...] = ()
+    epilogue: tuple[Step, ...] = ()
 
     @property
     def op(self) -> str:
@@ -262,6 +265,12 @@ class MatmulPlan:
     def store_dtype(self) -> str:
         """Elements of what the kernel stores: partial sums stay float32."""
         return "float32" if self.split_k > 1 else self.out_dtype
+
+    @property
+    def stores(self) -> int:
+        """Copies by which a warpgroup stores its part of a tile."""
+        outputs = 1 + (saves(self.epilogue) and self.split_k == 1)
+        return self.wg_n // self.store_n * outputs
 
     @property
     def num_warpgroups(self) -> int:

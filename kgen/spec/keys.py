@@ -51,6 +51,8 @@ def node_at(path: Sequence[str | int], root: Node | None = None) -> Node | None:
 
 
 def _child(node: Node, part: str | int) -> Node | None:
+    if isinstance(part, int) and part < len(node.get("elements", ())):
+        return dict(node["elements"][part])
     for option in node.get("anyOf", [node]):
         child = (
             option.get("items")
@@ -64,6 +66,34 @@ def _child(node: Node, part: str | int) -> Node | None:
 
 def is_table(node: Node) -> bool:
     return node.get("type") == "object"
+
+
+def of_data(root: Node, data: dict[str, Any]) -> Node:
+    """Returns the schema with the tables of every array as their `op` says.
+
+    An array may hold tables of several kinds, told apart by `op`. Where that is none of
+    theirs, what is known is which there are.
+    """
+    changed = {}
+    for key, node in root.get("properties", {}).items():
+        items = node.get("items", {})
+        if "anyOf" in items and all(map(is_table, items["anyOf"])):
+            elements = data.get(key)
+            known = elements if isinstance(elements, tuple) else ()
+            changed[key] = {**node, "elements": [_kind(items, each) for each in known]}
+    return {**root, "properties": {**root["properties"], **changed}}
+
+
+def _kind(items: Node, data: Any) -> Node:
+    """Returns the schema of one table among several kinds."""
+    op = data.get("op") if isinstance(data, dict) else None
+    kinds: dict[str, Node] = {
+        option["properties"]["op"]["const"]: option for option in items["anyOf"]
+    }
+    if isinstance(op, str) and op in kinds:
+        return kinds[op]
+    ops = {"description": "The step.", "type": "string", "enum": [*kinds]}
+    return {"type": "object", "properties": {"op": ops}, "required": ["op"]}
 
 
 # What other tools call a key.

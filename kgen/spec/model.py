@@ -8,7 +8,10 @@ combination of values means is decided by the legality rules, not here.
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
+
+from kgen.spec.epilogue import Epilogue
+from kgen.spec.table import Table as Table  # noqa: PLC0414 - plug-ins have it from here
 
 
 def _no_float(value: object) -> object:
@@ -26,14 +29,6 @@ FORMAT = 1
 # Sizes are bounded so that arithmetic on them stays meaningful, far above any tile.
 Size = Annotated[int, Field(ge=1, le=65_536)]
 Count = Annotated[int, Field(ge=0, le=1_024)]
-
-
-class Table(BaseModel):
-    """A table of the spec."""
-
-    model_config = ConfigDict(
-        frozen=True, strict=True, extra="forbid", use_attribute_docstrings=True
-    )
 
 
 class AnyKernel(Table):
@@ -281,5 +276,7 @@ class Spec(AnySpec):
     raster: Raster = Raster()
     transforms: Transforms = Transforms()
     store: Store = Store()
+    epilogue: Epilogue = ()
+    """What is done to the accumulator before it is stored, step by step, in float32."""
     test: Test = Test()
     verify: Verify = Verify()

@@ -24,7 +24,7 @@ FIXED_KEYS = ("name", "op")
 """Keys of `[kernel]` that `[matrix]` cannot set: the first is its pattern, the second
 decides which keys there are."""
 
-COMPUTED = ("format", "kernel", "dtypes", "bucket", "test", "verify")
+COMPUTED = ("format", "kernel", "dtypes", "bucket", "epilogue", "test", "verify")
 """Tables that say what is computed, and how it is proven: `[tune]` cannot set them."""
 
 _MATRIX = (
@@ -88,6 +88,9 @@ def _tidy(node: Node, definitions: Node) -> Node:
         node.pop("default", None)  # Told key by key.
     if "items" in node:
         node["items"] = _tidy(node["items"], definitions)
+    if "oneOf" in node:  # Tables that are told apart by one of their keys.
+        node["anyOf"] = node.pop("oneOf")
+        del node["discriminator"]
     if "anyOf" in node:
         options = [_tidy(option, definitions) for option in node.pop("anyOf")]
         options = [option for option in options if option != {"type": "null"}]

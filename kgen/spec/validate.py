@@ -18,6 +18,7 @@ from kgen.spec.keys import (
     get,
     is_table,
     node_at,
+    of_data,
     show_pair,
     unknown_key,
 )
@@ -57,6 +58,11 @@ ALIASES = {
     "sm90": "sm_90a",
     "sm90a": "sm_90a",
 }
+# Faults of the key that tells the tables of an array apart, by pydantic's names.
+_TAG_ERRORS = {
+    "union_tag_invalid": "literal_error",
+    "union_tag_not_found": "missing",
+}
 
 
 def validate(
@@ -80,8 +86,13 @@ def validate(
         spec = model.model_validate(data)
     except pydantic.ValidationError as error:
         for detail in error.errors(include_url=False, include_context=False):
-            path, value = _place(data, detail["loc"], detail["type"] == "missing")
-            findings.setdefault(path, _finding(path, value, detail["type"], root))
+            kind_of_error, location = detail["type"], detail["loc"]
+            if kind_of_error in _TAG_ERRORS:
+                # Told of the table; what is wrong is the key that says which it is.
+                kind_of_error, location = _TAG_ERRORS[kind_of_error], (*location, "op")
+            path, value = _place(data, location, kind_of_error == "missing")
+            narrowed = of_data(root, data)
+            findings.setdefault(path, _finding(path, value, kind_of_error, narrowed))
     return spec if not findings else None, _outermost_removed(findings)
 
 

@@ -100,7 +100,7 @@ def types(node: dict[str, Any]) -> list[str]:
         return list(dict.fromkeys(t for option in node["anyOf"] for t in types(option)))
     if node["type"] == "number":
         return ["an integer", "a float"]
-    if node.get("items", {}).get("type") == "object":
+    if "items" in node and types(node["items"]) == ["a table"]:
         return ["an array of tables"]
     return [_TYPES[node["type"]]]
 
@@ -113,6 +113,8 @@ def describe(node: dict[str, Any]) -> str:
 
 def _alternatives(node: dict[str, Any]) -> list[str]:
     if "anyOf" in node:
+        if types(node) == ["a table"]:
+            return ["a table with op"]
         return [text for option in node["anyOf"] for text in _alternatives(option)]
     if "const" in node or "enum" in node:
         return [show(value) for value in node.get("enum", [node.get("const")])]
@@ -122,8 +124,7 @@ def _alternatives(node: dict[str, Any]) -> list[str]:
         case "integer":
             text = f"an integer from {node['minimum']} to {node['maximum']}"
         case "number":
-            low, high = node["exclusiveMinimum"], node["maximum"]
-            text = f"a number above {low:g} and at most {high:.7g}"
+            text = f"a number {_range(node)}"
         case "string" if "examples" in node:
             text = f"a string such as {show(node['examples'][0])}"
         case "string":
@@ -135,6 +136,13 @@ def _alternatives(node: dict[str, Any]) -> list[str]:
         case other:
             raise TypeError(f"a value cannot be of type {other}")
     return [text]
+
+
+def _range(node: dict[str, Any]) -> str:
+    most = f"{node['maximum']:.7g}"
+    if "exclusiveMinimum" in node:
+        return f"above {node['exclusiveMinimum']:g} and at most {most}"
+    return f"from {node['minimum']:.7g} to {most}"
 
 
 def _length(node: dict[str, Any]) -> str:

@@ -102,6 +102,12 @@ def read(path: Path, shape: Shape) -> Subject:
     if op not in TUNED:
         allowed = ", ".join(TUNED)
         raise UsageError(f"{path}: {op} cannot be measured yet\n  allowed: {allowed}")
+    if isinstance(source.spec, Spec) and source.spec.epilogue:
+        raise UsageError(
+            f"{path}: a kernel with an epilogue cannot be tuned\n"
+            "  allowed: a matmul without [[epilogue]]\n"
+            "  hint: tune the product alone, and take its tile and schedule over"
+        )
     name = shown(path)
     document = document_of(text_of(path, name), name)
     axes = tune.axes(document, spec_node(operations.get(op).spec))

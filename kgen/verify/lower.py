@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from kgen.epilogue.steps import saves, with_argument
 from kgen.layouts import out_shape
 from kgen.verify import upstream
 from kgen.verify.explain import LevelError, NotModelledError, explain
@@ -63,7 +64,11 @@ def operands(request: Request, case: Case) -> list[Any]:
     if isinstance(case, OperandCase):
         return [struct(shape, dtype) for dtype, shape in case.shapes()]
     shapes = matmul_shapes(request, case)
-    return list(map(struct, shapes, request.operand_dtypes))
+    arguments = [
+        struct(step.shape(case.m, case.n), step.dtype)
+        for step in with_argument(request.steps)
+    ]
+    return [*map(struct, shapes, request.operand_dtypes), *arguments]
 
 
 def called(function: Callable[..., Any], case: Case) -> Callable[..., Any]:
@@ -114,6 +119,9 @@ def _check_result(lowered: Any, request: Request, case: RequestCase, step: str) 
     found = ", ".join(f"{r.dtype}{list(r.shape)}" for r in results)
     expected = [*out_shape(request.out_order, case.m, case.n)]
     dtypes = [request.out_dtype] if request.out_dtype else OUT_DTYPES
-    if shapes != [expected] or results[0].dtype not in dtypes:
+    outputs = 1 + saves(request.steps)
+    allowed = all(result.dtype in dtypes for result in results)
+    if shapes != [expected] * outputs or not allowed:
         wanted = " or ".join(f"{dtype}{expected}" for dtype in dtypes)
+        wanted += f", {outputs} times" if outputs > 1 else ""
         raise LevelError(f"at {step}: returns {found or 'nothing'}, expected {wanted}")

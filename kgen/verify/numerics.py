@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgen.verify import compare
+from kgen.verify import compare, epilogue
 from kgen.verify.explain import LevelError, NotModelledError
 from kgen.verify.floats import FORMATS
 from kgen.verify.lower import operands
@@ -69,6 +69,9 @@ def check(
     Raises:
       LevelError: it is wrong, or the reference cannot serve as a test.
     """
+    if reference.epilogue is not None:
+        _check_epilogue(result, reference, request, kind, on_gpu=on_gpu)
+        return
     array = _only_array(result)
     values = array.astype(np.float64)
     if reference.expected is None:
@@ -84,6 +87,47 @@ def check(
         wrong = _compare(values, reference, request, dtype, kind, on_gpu=on_gpu)
     except compare.BadReferenceError as error:
         raise LevelError(str(error)) from error
+    if wrong is not None:
+        raise LevelError(wrong)
+
+
+def _check_epilogue(
+    result: Any, reference: Reference, request: Request, kind: str, *, on_gpu: bool
+) -> None:
+    """Compares the outputs of a kernel that has an epilogue."""
+    import jax
+
+    chain, product = reference.epilogue, reference.expected
+    assert chain is not None
+    assert product is not None
+    accumulated = compare.tolerance(
+        product,
+        reference.magnitude,
+        reduction=reference.reduction,
+        operand_dtype=request.operand_dtype,
+        out_dtype="float32",
+        on_gpu=on_gpu,
+    )
+    exact = kind == INTEGERS and reference.exact
+    error = np.zeros_like(accumulated) if exact else accumulated
+    wanted = chain.outputs(product, error, exact=exact)
+    arrays = [np.asarray(leaf) for leaf in jax.tree.leaves(result)]
+    dtype = request.out_dtype or str(arrays[0].dtype)
+    found = ", ".join(f"{array.dtype}{list(array.shape)}" for array in arrays)
+    allowed = ", ".join(f"{dtype}{list(each.values.shape)}" for each in wanted)
+    if found != allowed:
+        raise LevelError(f"returns {found}, expected {allowed}")
+    try:
+        wrong = epilogue.check(
+            [array.astype(np.float64) for array in arrays],
+            wanted,
+            magnitude=reference.magnitude,
+            out_dtype=dtype,
+            operand_dtype=request.operand_dtype,
+            suspects=lambda: chain.suspects(product),
+        )
+    except compare.BadReferenceError as error_of_reference:
+        raise LevelError(str(error_of_reference)) from error_of_reference
     if wrong is not None:
         raise LevelError(wrong)
 

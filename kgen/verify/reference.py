@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from kgen import float8, operations
+from kgen.epilogue import numerics
 from kgen.layouts import logical, operand_shapes, stored
+from kgen.verify import epilogue as epilogues
 from kgen.verify.compare import BadReferenceError
 from kgen.verify.floats import FORMATS, Array
 from kgen.verify.request import (
@@ -28,6 +30,8 @@ from kgen.verify.request import (
 INTEGERS, NORMAL = "small integers", "normal values"
 KINDS = (INTEGERS, NORMAL)
 LARGEST_INTEGER = 3
+INTEGERS_SPREAD = 4.0
+"""Standard deviation of a product of two of them."""
 POWERS = (2.0, 4.0, 8.0, 16.0)
 SMALL_SHARE = 2.0**-6
 """Share of a result's typical size below which rounding errors need not shrink."""
@@ -45,6 +49,7 @@ class Reference:
       reduction: Number of products per element of the result.
       exact: Whether small integers must give the expected values bit for bit.
       suspects: Makes the results of well-known faults, by name.
+      epilogue: What makes the results of what is expected; None if that is the result.
     """
 
     inputs: tuple[Array, ...]
@@ -53,6 +58,7 @@ class Reference:
     reduction: int
     exact: bool = True
     suspects: Callable[[], Iterator[tuple[str, Array]]] = lambda: iter(())
+    epilogue: epilogues.Epilogue | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -105,13 +111,18 @@ def matmul_shapes(
 
 def _draw_matmul(request: Request, case: RequestCase, kind: str) -> Reference:
     rng = np.random.default_rng([case.m, case.n, case.k, KINDS.index(kind)])
-    inputs = tuple(
+    a, b = (
         draw_values(rng, kind, dtype, shape, case.k)
         for dtype, shape in zip(
             request.operand_dtypes, matmul_shapes(request, case), strict=True
         )
     )
-    a, b = logical(request.layout, *inputs)
+    spread = INTEGERS_SPREAD if kind == INTEGERS else 1.0
+    if request.operand_dtype not in float8.FLOAT8:  # Whose smallest are not so small.
+        a = a * numerics.shrink(request.steps, spread * math.sqrt(max(case.k, 1)))
+    chain = epilogues.draw(request, case, rng, integers=kind == INTEGERS)
+    inputs = (a, b, *chain.arguments.values())
+    a, b = logical(request.layout, a, b)
 
     def as_stored(product: Array) -> Array:
         result: Array = stored(request.out_order, product)
@@ -138,6 +149,7 @@ def _draw_matmul(request: Request, case: RequestCase, kind: str) -> Reference:
         magnitude=as_stored(np.abs(a) @ np.abs(b)),
         reduction=case.k,
         suspects=suspects,
+        epilogue=chain if chain.steps else None,
     )
 
 

@@ -9,6 +9,7 @@ import json
 import re
 from typing import Any, Self
 
+from kgen.epilogue.steps import Step, from_json
 from kgen.float8 import FLOAT8
 from kgen.layouts import LAYOUTS, OUT_ORDERS, ROW
 
@@ -106,6 +107,8 @@ class Request:
         object.
       package: The package that it imports them from; empty if from none.
       out_order: `row`, or `column` if the result is [n, m].
+      epilogue: Steps between a product and the result: JSON, as
+        `kgen.epilogue.steps.to_json` writes it.
     """
 
     name: str
@@ -125,6 +128,7 @@ class Request:
     beside: str = "{}"
     package: str = ""
     out_order: str = ROW
+    epilogue: str = "[]"
 
     def __post_init__(self) -> None:
         _one_of("op", self.op, tuple(_CASES))
@@ -143,6 +147,11 @@ class Request:
     def operand_dtypes(self) -> tuple[str, str]:
         """Elements of A and of B."""
         return self.operand_dtype, self.b_dtype or self.operand_dtype
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of the epilogue."""
+        return from_json(self.epilogue)
 
     @property
     def functions(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from kgen.emit.render import render
+from kgen.epilogue.steps import to_json
 from kgen.plan import make_plan
 from kgen.plan.model import MatmulPlan
 from kgen.spec.load import load_file
@@ -26,6 +27,7 @@ CALL = 'entry_point = "pallas_call"\n'
 FP16 = '[dtypes]\na = "float16"\nb = "float16"\n'
 PIECES = "[store]\nn = 32\nslots = 2\n"
 ONE_WG = WS + "num_compute_wgs = 1\n"
+CHAIN = 4 * '[[epilogue]]\nop = "{}"\n'
 PERSISTENT = RING.format(2) + WS + "persistent = true\n"
 
 RENDERED = {
@@ -116,6 +118,22 @@ RENDERED = {
         "[tile]\nm = 64\nn = 128\n" + RING.format(2) + WS + "swap_operands = true\n",
         (1, 2, 3),
     ),
+    "chain_linear": (
+        "",
+        "[tile]\nm = 128\nn = 128\n"
+        + RING.format(2)
+        + WS
+        + CHAIN.format("scale", "bias", "residual", "relu"),
+        (1, 2, 5),
+    ),
+    "chain_saved": (
+        "",
+        "[tile]\nm = 64\nn = 128\n"
+        + PERSISTENT
+        + "num_compute_wgs = 1\n"
+        + CHAIN.format("bias", "save", "gelu", "relu").rpartition("[[")[0],
+        (3, 1, 4),
+    ),
 }
 # Two tiles along m, three along n, five steps, and none of them whole.
 RAGGED = (67, 131, 261)
@@ -125,6 +143,7 @@ NUM_SMS = {
     "ping_pong": 2,
     "persistent_ws_pieces": 1,
     "persistent_cluster": 2,
+    "chain_saved": 2,
 }
 WRITTEN = {
     # The file's name, which is the schedule, and m, n and k.
@@ -161,12 +180,15 @@ def _rendered(
         out_order=plan.out_order,
         dtype=plan.operand_dtype,
         out_dtype=plan.out_dtype,
+        epilogue=to_json(plan.epilogue),
     )
     return Base(name, _schedule(plan), source, request)
 
 
 def _schedule(plan: MatmulPlan) -> str:
     """Returns what the page calls a plan's schedule."""
+    if plan.epilogue:
+        return "epilogue"
     if plan.ping_pong:
         return "ping_pong"
     if plan.persistent:
@@ -200,6 +222,7 @@ def _request(
     out_order: str = "row",
     dtype: str = "bfloat16",
     out_dtype: str = "bfloat16",
+    epilogue: str = "[]",
 ) -> Request:
     m, n, k = sizes
     return Request(
@@ -212,5 +235,6 @@ def _request(
         out_order=out_order,
         operand_dtype=dtype,
         out_dtype=out_dtype,
+        epilogue=epilogue,
         cases=(RequestCase(m=m, n=n, k=k, num_sms=NUM_SMS.get(name)),),
     )

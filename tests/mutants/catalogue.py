@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from . import (
     barriers,
+    chains,
     edges,
     epilogue,
     indices,
@@ -22,6 +23,7 @@ MODULES = (
     pipeline,
     barriers,
     epilogue,
+    chains,
     indices,
     edges,
     numerics,

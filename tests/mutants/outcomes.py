@@ -7,6 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from kgen.epilogue.steps import with_argument
 from kgen.verify.request import FAILED, LOWER, SIMULATE, STATIC, LevelResult, Verdict
 
 from .model import Base, Mutant
@@ -70,12 +71,24 @@ def plain(kernel: Mutant | Base, sizes: tuple[int, int, int]) -> str:
     num_sms = request.cases[0].num_sms or 0
     orders = (request.layout, request.out_order)
     options = (*orders, request.operand_dtype, TOLERANCE, num_sms, *sizes)
+    m, n, _ = sizes
+    arguments = [
+        ",".join([step.dtype, *map(str, step.shape(m, n))])
+        for step in with_argument(request.steps)
+    ]
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, f"{kernel.name}.py")
         path.write_text(kernel.source, encoding="utf-8")
         try:
             done = subprocess.run(
-                [sys.executable, "-P", str(PLAIN), str(path), *map(str, options)],
+                [
+                    sys.executable,
+                    "-P",
+                    str(PLAIN),
+                    str(path),
+                    *map(str, options),
+                    *arguments,
+                ],
                 capture_output=True,
                 text=True,
                 check=False,

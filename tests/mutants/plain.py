@@ -1,9 +1,11 @@
 """Runs one kernel as most people test: JAX's own interpreter, one size, allclose.
 
-    python plain.py MODULE LAYOUT ORDER DTYPE TOLERANCE SMS M N K
+    python plain.py MODULE LAYOUT ORDER DTYPE TOLERANCE SMS M N K [ARGUMENT ...]
 
 This is a program of its own, so that nothing of kgen is imported. It prints a line:
 what it found, or `passed`. SMS is what a persistent kernel is told, 0 for any other.
+An ARGUMENT is what an epilogue takes, a dtype and sizes such as `float32,256`; what is
+right is then the module's own reference.
 """
 
 import contextlib
@@ -15,6 +17,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,42 +29,60 @@ RACE = "RACE DETECTED"
 
 def main() -> None:
     """Prints the outcome."""
-    path, layout, order, dtype, tolerance, *sizes = sys.argv[1:]
+    path, layout, order, dtype, tolerance, *sizes = sys.argv[1:10]
     num_sms, m, n, k = map(int, sizes)
-    matmul = _load(Path(path)).matmul
+    module = _load(Path(path))
+    matmul = module.matmul
     if num_sms:
         matmul = functools.partial(matmul, num_sms=num_sms)
     rng = np.random.default_rng(0)
     of_a, of_b = layout
     shapes = ((k, m) if of_a == "t" else (m, k), (n, k) if of_b == "t" else (k, n))
     a, b = (jnp.asarray(rng.standard_normal(shape), dtype) for shape in shapes)
+    arguments = [_draw(rng, *argument.split(",")) for argument in sys.argv[10:]]
+    expected = _product(a, b, layout, order)
+    if arguments or hasattr(module, "_epilogue"):
+        expected = module.reference(a, b, *arguments)
     heard = io.StringIO()
     logging.getLogger().addHandler(logging.StreamHandler(heard))
     with contextlib.redirect_stdout(heard):  # JAX before 0.12 prints its races.
-        outcome = _outcome(matmul, (a, b), layout, order, float(tolerance))
+        outcome = _outcome(matmul, (a, b, *arguments), expected, float(tolerance))
     print("race" if RACE in heard.getvalue() else outcome)
 
 
 def _outcome(
-    matmul: Callable[..., jax.Array],
-    operands: tuple[jax.Array, jax.Array],
-    layout: str,
-    order: str,
+    matmul: Callable[..., Any],
+    operands: tuple[Any, ...],
+    expected: Any,
     tolerance: float,
 ) -> str:
     params = plgpu.InterpretGPUParams(detect_races=True)
     try:
-        result = np.asarray(matmul(*operands, interpret=params), np.float32)
+        result = jax.tree.map(_wide, matmul(*operands, interpret=params))
     except Exception as error:
         return "race" if RACE in str(error) else f"error: {type(error).__name__}"
-    wide = (np.asarray(each, np.float32) for each in operands)
-    a, b = (x.T if t == "t" else x for x, t in zip(wide, layout, strict=True))
-    expected = (a @ b).T if order == "column" else a @ b
+    close = functools.partial(
+        np.testing.assert_allclose, rtol=tolerance, atol=tolerance
+    )
     try:
-        np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance)
+        jax.tree.map(close, result, jax.tree.map(_wide, expected))
     except AssertionError:
         return "numbers"
     return "passed"
+
+
+def _draw(rng: np.random.Generator, dtype: str, *sizes: str) -> jax.Array:
+    return jnp.asarray(rng.standard_normal([int(size) for size in sizes]), dtype)
+
+
+def _product(a: jax.Array, b: jax.Array, layout: str, order: str) -> Any:
+    wide = map(_wide, (a, b))
+    left, right = (x.T if t == "t" else x for x, t in zip(wide, layout, strict=True))
+    return (left @ right).T if order == "column" else left @ right
+
+
+def _wide(array: Any) -> Any:
+    return np.asarray(array, np.float32)
 
 
 def _load(path: Path) -> ModuleType:

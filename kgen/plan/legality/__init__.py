@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kgen.errors import Problem
 from kgen.plan.legality import (
     budgets,
+    epilogue,
     layouts,
     persistent,
     pipelines,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "budgets",
     "check",
+    "epilogue",
     "layouts",
     "persistent",
     "pipelines",

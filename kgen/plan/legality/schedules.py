@@ -179,12 +179,13 @@ def store_pieces(candidate: "Candidate") -> Iterator[Finding]:
             "warpgroup",
             f"a divisor of {wg_n}",
         )
-    elif candidate.store_slots > wg_n // candidate.store_n:
+        return
+    pieces = wg_n // candidate.store_n * candidate.outputs
+    if candidate.store_slots > pieces:
         yield Finding(
             "store.slots",
-            f"store.slots = {candidate.store_slots} for "
-            f"{wg_n // candidate.store_n} piece(s)",
-            f"1 to {wg_n // candidate.store_n}",
+            f"store.slots = {candidate.store_slots} for {pieces} piece(s)",
+            f"1 to {pieces}",
         )
 
 

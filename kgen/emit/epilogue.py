@@ -1,0 +1,299 @@
+"""What the templates place about an epilogue: arguments, refs and the steps as code."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from kgen.epilogue.formulas import formula
+from kgen.epilogue.steps import (
+    FLOAT32,
+    TRANSCENDENTAL,
+    Step,
+    saves,
+    with_argument,
+    write,
+)
+from kgen.plan.model import MatmulPlan
+
+# Steps by the helper functions that they call in a kernel.
+SIGMOID = frozenset({"sigmoid", "silu"})
+GELUS = {"tanh": "_gelu(x)", "erf": "_exact_gelu(x)"}
+SAVED = "saved"
+TABLE_GAP = 4
+"""Blanks between the name `a` and its dtype in a docstring without an epilogue."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Ref:
+    """A ref in GMEM that goes down to where a piece of the output is made.
+
+    Attributes:
+      name: Its name.
+      axes: Dimensions of the output that it has: `m`, `n`, `mn` or none.
+    """
+
+    name: str
+    axes: str
+
+    def at(self, rows: str | None, columns: str | None) -> str:
+        """Returns the ref's part in some rows and columns of the output."""
+        whole = ":" if "m" in self.axes else ""
+        m = (rows or whole) if "m" in self.axes else ""
+        n = (columns or "") if "n" in self.axes else ""
+        index = ", ".join(filter(None, [m, n]))
+        return self.name if index in ("", ":") else f"{self.name}.at[{index}]"
+
+
+def view(plan: MatmulPlan) -> dict[str, object]:
+    """Returns the words, literals and named booleans of an epilogue."""
+    steps = plan.epilogue
+    arguments = with_argument(steps)
+    names = [step.argument for step in arguments]
+    inside = in_kernel(plan)
+    width = max(map(len, [*names, "out"]))
+    result = "jax.Array"
+    called = "c"
+    if saves(steps):
+        result, called = "tuple[jax.Array, jax.Array]", f"c, {SAVED}"
+    listed = ["", *names]
+    return {
+        "has_epilogue": bool(steps),
+        "gap": " " * (width - len("out")),
+        "argument_table": [
+            f"{step.argument:{width}}  {step.dtype}{_dimensions(step)}"
+            for step in arguments
+        ],
+        "epilogue_table": _table(steps),
+        "called": called,
+        "arguments": ", ".join(listed),
+        "argument_parameters": ", ".join(
+            ["", *(f"{step.argument}: {_annotation(step)}" for step in arguments)]
+        ),
+        "argument_docs": [f"{step.argument}: {_about(step)}." for step in arguments],
+        "result_type": result,
+        "scalars": [step.argument for step in arguments if not step.axes],
+        "has_arguments": bool(arguments),
+        "argument_checks": [
+            (f'"{step.argument}"', step.argument, _shape(step), f"jnp.{step.dtype}")
+            for step in arguments
+        ],
+        **_ended("chain_lines", "last_of_chain", _chain(plan, _plain), _result(plan)),
+        "chain_arguments": ", ".join(listed),
+        "applies_in_kernel": inside,
+        "approximates": approximates(plan),
+        "epilogue_about": _overview(plan),
+        **(_kernel(plan) if inside else {}),
+    }
+
+
+def in_kernel(plan: MatmulPlan) -> bool:
+    """Whether the kernel applies the epilogue: not to parts of a sum."""
+    return bool(plan.epilogue) and plan.split_k == 1
+
+
+def approximates(plan: MatmulPlan) -> bool:
+    """Whether exponentials are the hardware's own."""
+    used = any(step.op in TRANSCENDENTAL for step in plan.epilogue)
+    return used and in_kernel(plan) and plan.out_dtype != FLOAT32
+
+
+def refs(plan: MatmulPlan) -> tuple[Ref, ...]:
+    """Returns the refs that the kernel has beside those of a plain product."""
+    if not in_kernel(plan):
+        return ()
+    found = [Ref(f"{s.argument}_gmem", s.axes) for s in with_argument(plan.epilogue)]
+    return tuple(found)
+
+
+def outputs(plan: MatmulPlan) -> tuple[Ref, ...]:
+    """Returns the refs of what the kernel stores."""
+    saved = in_kernel(plan) and saves(plan.epilogue)
+    names = ["out_gmem", *([f"{SAVED}_gmem"] if saved else [])]
+    return tuple(Ref(name, "mn") for name in names)
+
+
+def passed(
+    plan: MatmulPlan, rows: str | None = None, columns: str | None = None
+) -> str:
+    """Returns the outputs and what the epilogue reads, in some rows and columns."""
+    return ", ".join(ref.at(rows, columns) for ref in (*outputs(plan), *refs(plan)))
+
+
+def apply(plan: MatmulPlan, value: str, columns: str | None) -> str:
+    """Returns the call that makes the output of a part of the accumulator."""
+    parts = [ref.at(None, columns) for ref in refs(plan)]
+    return f"_epilogue({', '.join([value, *parts])})"
+
+
+def call(plan: MatmulPlan, kernel: str) -> str:
+    """Returns the call of the kernel with all that it takes."""
+    if not in_kernel(plan):
+        return f"{kernel}(a, b)"
+    extra = [
+        s.argument if s.axes else f"{s.argument}.reshape(1)"
+        for s in with_argument(plan.epilogue)
+    ]
+    return f"{kernel}({', '.join(['a', 'b', *extra])})"
+
+
+def chain(plan: MatmulPlan, product: str) -> str:
+    """Returns a product in float32 with the epilogue in plain JAX applied."""
+    names = [step.argument for step in with_argument(plan.epilogue)]
+    return f"_finish({', '.join([product, *names])})"
+
+
+def _kernel(plan: MatmulPlan) -> dict[str, object]:
+    steps = plan.epilogue
+    rows, columns = ("n", "m") if plan.swap_operands else ("m", "n")
+    vectors = [step.axes for step in steps if len(step.axes) == 1]
+    gelu = any(step.approximate == "tanh" for step in steps)
+    return {
+        "epilogue_refs": ", ".join(["", *(ref.name for ref in refs(plan))]),
+        **_ended("step_lines", "last_step", _chain(plan, _in_kernel), _result(plan)),
+        "has_row_vectors": rows in vectors,
+        "has_column_vectors": columns in vectors,
+        "has_gelu": gelu,
+        "has_exact_gelu": any(step.approximate == "erf" for step in steps),
+        "has_sigmoid": gelu or any(step.op in SIGMOID for step in steps),
+        "makes": "the output and what is saved" if saves(steps) else "the output",
+        "output_refs": ", ".join(ref.name for ref in outputs(plan)),
+    }
+
+
+def _overview(plan: MatmulPlan) -> str:
+    what = "the sum" if plan.split_k > 1 else "the accumulator"
+    return f"The epilogue makes the output of {what} x in float32, step by step:"
+
+
+def _chain(
+    plan: MatmulPlan, write_step: Callable[[MatmulPlan, Step], list[str]]
+) -> list[str]:
+    return [line for step in plan.epilogue for line in write_step(plan, step)]
+
+
+def _ended(
+    lines_name: str, last_name: str, lines: list[str], result: str
+) -> dict[str, object]:
+    """Returns the lines before a function's return, and what that returns."""
+    if result == "x" and lines:
+        *lines, last = lines
+        result = last.removeprefix("x = ")
+    return {lines_name: lines, last_name: result}
+
+
+def _result(plan: MatmulPlan) -> str:
+    cast = _cast(plan)
+    return f"x{cast}, {SAVED}" if saves(plan.epilogue) else f"x{cast}"
+
+
+def _cast(plan: MatmulPlan) -> str:
+    if plan.out_dtype == FLOAT32:
+        return ""
+    own = plan.out_dtype != plan.operand_dtype
+    return f".astype({'OUT_DTYPE' if own else 'DTYPE'})"
+
+
+def _in_kernel(plan: MatmulPlan, step: Step) -> list[str]:
+    """Returns a step as code of a kernel, where x is a part of the accumulator."""
+    ref = f"{step.argument}_gmem"
+    if step.op == "residual":
+        layout = "layout=plgpu.Layout.WGMMA, optimized=False"
+        return [
+            f"{step.argument} = plgpu.load({ref}, {layout})",
+            f"x = x + {_term(step)}",
+        ]
+    vector = step.argument
+    if step.axes:
+        is_row = step.axes == ("n" if plan.swap_operands else "m")
+        vector = f"{'_per_row' if is_row else '_per_column'}({ref}, x.shape)"
+    elif step.argument:
+        vector = f"{ref}[0]"
+    return _step(
+        plan, step, vector, sigmoid="_sigmoid(x)", gelu=GELUS.get(step.approximate, "")
+    )
+
+
+def _plain(plan: MatmulPlan, step: Step) -> list[str]:
+    """Returns a step in plain JAX, where x is the whole product in float32."""
+    if step.op == "residual":
+        return [f"x = x + {_term(step)}"]
+    vector = f"{step.argument}[:, None]" if step.axes == "m" else step.argument
+    gelu = f"jax.nn.gelu(x, approximate={step.approximate == 'tanh'})"
+    return _step(plan, step, vector, sigmoid="jax.nn.sigmoid(x)", gelu=gelu)
+
+
+def _term(step: Step) -> str:
+    if step.value == 1:
+        return step.argument
+    # A constant alone would leave a narrow dtype as narrow as it is.
+    wide = "" if step.dtype == FLOAT32 else ".astype(jnp.float32)"
+    return f"{step.value!r} * {step.argument}{wide}"
+
+
+def _step(
+    plan: MatmulPlan, step: Step, vector: str, *, sigmoid: str, gelu: str
+) -> list[str]:
+    value = repr(step.value)
+    match step.op:
+        case "scale" | "scale_rows" | "scale_columns":
+            line = f"x = x * {vector or value}"
+        case "bias":
+            line = f"x = x + {vector}"
+        case "relu":
+            line = "x = jnp.maximum(x, 0)"
+        case "gelu":
+            line = f"x = {gelu}"
+        case "silu":
+            line = f"x = x * {sigmoid}"
+        case "sigmoid":
+            line = f"x = {sigmoid}"
+        case "tanh":
+            line = "x = jnp.tanh(x)"
+        case "softcap":
+            line = f"x = {value} * jnp.tanh(x * (1 / {value}))"
+        case "clamp":
+            line = f"x = {_clamp(step)}"
+        case "cast":
+            line = f"x = x.astype(jnp.{step.dtype}).astype(jnp.float32)"
+        case "save":
+            line = f"{SAVED} = x{_cast(plan)}"
+        case other:
+            raise ValueError(f"no step of an epilogue is called {other!r}")
+    return [line]
+
+
+def _clamp(step: Step) -> str:
+    text = "x" if step.low is None else f"jnp.maximum(x, {step.low!r})"
+    return text if step.high is None else f"jnp.minimum({text}, {step.high!r})"
+
+
+def _table(steps: Sequence[Step]) -> list[str]:
+    written = [write(step) for step in steps]
+    width = max(map(len, written), default=0)
+    return [
+        f"{text:{width}}  {formula(step)}"
+        for text, step in zip(written, steps, strict=True)
+    ]
+
+
+def _dimensions(step: Step) -> str:
+    return f"[{', '.join(step.axes)}]"
+
+
+def _shape(step: Step) -> str:
+    return f"({', '.join(step.axes)}{',' * (len(step.axes) == 1)})"
+
+
+def _annotation(step: Step) -> str:
+    return "jax.Array" if step.axes else "jax.typing.ArrayLike"
+
+
+def _about(step: Step) -> str:
+    words = {
+        "scale": "a scalar that the product is multiplied by",
+        "scale_rows": "what each row is multiplied by",
+        "scale_columns": "what each column is multiplied by",
+        "bias": f"what is added to each {'row' if step.along == 'm' else 'column'}",
+        "residual": "what is added",
+    }
+    kind = f"{step.dtype}{_dimensions(step)}" if step.axes else FLOAT32
+    return f"{kind}, {words[step.op]}"

@@ -1,0 +1,1 @@
+"""Epilogues: what is done to the accumulator, step by step, before it is stored."""

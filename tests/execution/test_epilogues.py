@@ -1,0 +1,64 @@
+"""Kernels with epilogues, lowered and simulated: every step, on every schedule."""
+
+import pytest
+from made import module, plan
+
+WS = "[schedule]\nwarp_specialized = true\n"
+TILE = "[tile]\nm = {}\nn = {}\n"
+ONE_WG = WS + "num_compute_wgs = 1\n"
+
+
+def chain(*steps):
+    return "".join(f"[[epilogue]]\nop = {step}\n" for step in steps)
+
+
+VECTORS = chain(
+    '"scale"',
+    '"scale_rows"',
+    '"scale_columns"',
+    '"bias"',
+    '"bias"\nalong = "m"\nargument = "row_bias"\ndtype = "float32"',
+    '"save"',
+    '"relu"',
+)
+MATRIX = chain('"residual"\nbeta = 0.5', '"clamp"\nmin = -40\nmax = 60', '"silu"')
+CASTS = chain(
+    '"cast"\ndtype = "float16"', '"bias"', '"cast"\ndtype = "bfloat16"', '"relu"'
+)
+SMOOTH = chain('"softcap"\ncap = 3.0', '"tanh"', '"sigmoid"')
+
+CASES = {
+    "pipelined": (TILE.format(64, 128) + CASTS, (2, 1, 5)),
+    "float32_out": (
+        '[dtypes]\nout = "float32"\n' + TILE.format(64, 64) + SMOOTH,
+        (1, 2, 3),
+    ),
+    "gelu_erf": (TILE.format(64, 64) + chain('"gelu"\napproximate = "erf"'), (1, 2, 3)),
+    "split_m": (TILE.format(128, 64) + WS + MATRIX, (1, 2, 5)),
+    "split_n": (TILE.format(64, 128) + WS + 'split = "n"\n' + VECTORS, (2, 1, 5)),
+    "persistent": (
+        TILE.format(64, 64) + ONE_WG + "persistent = true\n" + VECTORS,
+        (3, 1, 4),
+    ),
+    "cluster": (
+        TILE.format(64, 64) + ONE_WG + "[cluster]\nm = 2\n" + MATRIX,
+        (2, 1, 3),
+    ),
+    "split_k": (
+        TILE.format(64, 64) + ONE_WG + "split_k = 2\n" + VECTORS + chain('"gelu"'),
+        (2, 1, 4),
+    ),
+    "swapped": (
+        TILE.format(16, 128) + WS + "swap_operands = true\n" + VECTORS,
+        (2, 1, 3),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_is_right(tmp_path, name):
+    text, tiles = CASES[name]
+    made = module(tmp_path, plan(tmp_path, text, f"epilogue_{name}"))
+    request = made.at(tiles)
+    made.lower(request)
+    made.simulate(request)

@@ -1,0 +1,121 @@
+"""Random epilogues over schedules: refused with reasons, or right."""
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from made import load, module
+
+from kgen.emit.render import render_unformatted
+from kgen.epilogue.steps import read, with_argument
+from kgen.errors import SpecError
+from kgen.plan import make_plan
+from kgen.rules import all_rules
+
+DTYPES = ("float16", "bfloat16", "float32")
+NUMBERS = st.sampled_from([-2.0, 0.0, 0.1, 0.5, 1, 448.0])
+NAMES = st.sampled_from(["alpha", "bias", "row_bias", "extra", "a", "for", "TILE_M"])
+OPS = (
+    *("scale", "scale_rows", "scale_columns", "bias", "residual", "relu", "gelu"),
+    *("silu", "tanh", "sigmoid", "clamp", "softcap", "cast", "save"),
+)
+KEYS = {
+    "scale": {"value": NUMBERS, "argument": NAMES},
+    "bias": {
+        "along": st.sampled_from("mn"),
+        "argument": NAMES,
+        "dtype": st.sampled_from(DTYPES),
+    },
+    "residual": {"beta": NUMBERS, "argument": NAMES, "dtype": st.sampled_from(DTYPES)},
+    "gelu": {"approximate": st.sampled_from(["tanh", "erf"])},
+    "clamp": {"min": NUMBERS, "max": NUMBERS},
+}
+REQUIRED = {
+    "softcap": {"cap": st.sampled_from([0.5, 30])},
+    "cast": {"dtype": st.sampled_from(DTYPES)},
+}
+SCHEDULES = {
+    "pipelined": ("", (64, 128)),
+    "split_m": ("warp_specialized = true\n", (128, 64)),
+    "split_n": ('warp_specialized = true\nsplit = "n"\n', (64, 128)),
+    "split_k": (
+        "warp_specialized = true\nnum_compute_wgs = 1\nsplit_k = 2\n",
+        (64, 64),
+    ),
+    "swapped": ("warp_specialized = true\nswap_operands = true\n", (16, 128)),
+    "persistent": (
+        "warp_specialized = true\nnum_compute_wgs = 1\npersistent = true\n",
+        (64, 64),
+    ),
+}
+
+
+@st.composite
+def specs(draw, schedules=tuple(SCHEDULES)):
+    """Returns the tables of a spec with an epilogue; many are illegal."""
+    schedule, (m, n) = SCHEDULES[draw(st.sampled_from(schedules))]
+    out = draw(st.sampled_from(DTYPES))
+    text = f'[schedule]\n{schedule}[tile]\nm = {m}\nn = {n}\n[dtypes]\nout = "{out}"\n'
+    if draw(st.integers(0, 9)) == 0:
+        text += '[kernel]\nentry_point = "pallas_call"\n'
+    for op in draw(st.lists(st.sampled_from(OPS), min_size=1, max_size=5)):
+        text += f'[[epilogue]]\nop = "{op}"\n'
+        keys = {k: v for k, v in KEYS.get(op, {}).items() if draw(st.booleans())}
+        for key, values in (keys | REQUIRED.get(op, {})).items():
+            value = draw(values)
+            text += (
+                f'{key} = "{value}"\n'
+                if isinstance(value, str)
+                else f"{key} = {value}\n"
+            )
+    return text
+
+
+def plan_or_problems(text):
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            return make_plan(load(Path(directory), text)), ()
+        except SpecError as error:
+            return None, error.problems
+
+
+@settings(max_examples=1000, deadline=None)
+@given(specs())
+def test_an_epilogue_is_planned_or_refused_with_reasons(text):
+    made, problems = plan_or_problems(text)
+    if made is None:
+        assert problems
+        assert all(problem.code in all_rules() for problem in problems)
+        assert all(problem.line for problem in problems)
+        return
+    names = [step.argument for step in with_argument(made.epilogue)]
+    assert len(set(names)) == len(names)
+    assert made.stores % made.store_slots in range(made.stores)
+    assert made.smem.total <= made.smem.limit
+
+
+@settings(max_examples=60, deadline=None)
+@given(specs())
+def test_a_module_is_python_and_says_what_it_computes(text):
+    made, _ = plan_or_problems(text)
+    assume(made is not None)
+    source = render_unformatted(made)
+    compile(source, "module", "exec")
+    assert read(source) == made.epilogue
+
+
+@settings(
+    max_examples=6,
+    deadline=None,
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+)
+@given(specs(schedules=("pipelined", "split_m", "split_n", "split_k", "swapped")))
+def test_a_planned_epilogue_is_right(text):
+    made, _ = plan_or_problems(text)
+    assume(made is not None)
+    with tempfile.TemporaryDirectory() as directory:
+        built = module(Path(directory), made)
+        request = built.at((1, 2, 4))
+        built.lower(request)
+        built.simulate(request)
