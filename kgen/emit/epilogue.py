@@ -148,7 +148,9 @@ def _kernel(plan: MatmulPlan) -> dict[str, object]:
     gelu = any(step.approximate == "tanh" for step in steps)
     return {
         "epilogue_refs": ", ".join(["", *(ref.name for ref in refs(plan))]),
-        **_ended("step_lines", "last_step", _chain(plan, _in_kernel), _result(plan)),
+        **_ended(
+            "step_lines", "last_of_steps", _chain(plan, _in_kernel), _result(plan)
+        ),
         "has_row_vectors": rows in vectors,
         "has_column_vectors": columns in vectors,
         "has_gelu": gelu,
