@@ -73,7 +73,7 @@ def small(request, case, kind):
         reduction=reference.reduction,
         operand_dtype=request.operand_dtype,
         out_dtype=request.out_dtype,
-        tf32=True,
+        on_gpu=True,
     )
     return inputs, reference.expected, allowed
 
