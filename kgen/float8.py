@@ -15,8 +15,6 @@ WGMMA_K = 32
 """Products that one wgmma of 8-bit operands adds at once."""
 EXACT_SUM: int = 2**SUM_BITS
 """Sums of integers up to this size are exact."""
-CONFIDENCE = 4.0
-"""Typical deviations that a sum of independent errors stays below."""
 
 
 def share_of_ones(reduction: int) -> float:
@@ -32,10 +30,20 @@ def sum_error(reduction: int) -> float:
     """Returns the error of a sum of products of 8-bit operands.
 
     In units of the largest partial sum. The sum so far is cut off once for every wgmma,
-    always towards zero. Every product is cut off too, whose errors have either sign.
+    always towards zero, by half of the last bit on average. Every product is cut off too,
+    whose errors have either sign.
     """
-    cuts = reduction / WGMMA_K + CONFIDENCE * math.sqrt(reduction)
-    return cuts / EXACT_SUM
+    return (reduction / (2 * WGMMA_K) + math.sqrt(reduction)) / EXACT_SUM
+
+
+def promoted_error(reduction: int, every: int) -> float:
+    """Returns the error of a sum that is promoted to float32 after so many products.
+
+    In units of the sum of the products' sizes. Each part is off by what `sum_error` says
+    of it, some this way and some that way.
+    """
+    of_a_part = sum_error(every) * largest_partial_sum(every)
+    return of_a_part / math.sqrt(max(reduction / every, 1))
 
 
 def largest_partial_sum(reduction: int) -> float:

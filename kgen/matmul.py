@@ -42,6 +42,8 @@ def request(made: MatmulPlan, text: str) -> Request:
         out_dtype=made.out_dtype,
         allow=made.allow,
         epilogue=to_json(made.epilogue),
+        scale_block=made.scale_block or 0,
+        promoted=made.tile_k if made.promote else 0,
         cases=tuple(RequestCase(**dataclasses.asdict(case)) for case in made.cases),
     )
 

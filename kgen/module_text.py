@@ -30,6 +30,8 @@ _ARRAY = re.compile(
     re.MULTILINE,
 )
 _MULTIPLE = re.compile(r"\b([mnk])(?: a multiple)? of (\d+)")
+_PROMOTED = re.compile(r"\bpromoted every (\d+) of k\b")
+_SCALED = re.compile(r"^ {4}a_scale +float32\[m, k / (\d+)\]$", re.MULTILINE)
 _ARCH = re.compile(r"\((sm_\w+)\)")
 _IMPORT = re.compile(r"^ {4}from [\w.]+ import (\w+)$", re.MULTILINE)
 
@@ -52,6 +54,8 @@ class Described:
       cluster: CTAs of a cluster; 1 if the module names no number of them.
       persistent: Whether the function can be told of how many SMs there are.
       epilogue: Steps between the product and the result.
+      promoted: Elements of k after which the sum is promoted; 0 for all.
+      scale_block: Elements of k that share a scale; 0 without scales.
     """
 
     function: str
@@ -67,6 +71,8 @@ class Described:
     cluster: int
     persistent: bool
     epilogue: tuple[Step, ...] = ()
+    promoted: int = 0
+    scale_block: int = 0
 
 
 class NotDescribedError(ValueError):
@@ -96,6 +102,8 @@ def describe(text: str) -> Described:
     if not known or (dtypes[0] != dtypes[1] and not set(dtypes[:2]) <= set(FLOAT8)):
         raise NotDescribedError(f"its docstring has the dtypes {', '.join(dtypes)}")
     remarks = arrays["a"]["remark"] + arrays["b"]["remark"]
+    scaled = _SCALED.search(docstring)
+    promoted = _PROMOTED.search(arrays["out"]["remark"])
     multiples = {axis: int(size) for axis, size in _MULTIPLE.findall(remarks)}
     return Described(
         function=function[1],
@@ -115,6 +123,8 @@ def describe(text: str) -> Described:
         cluster=_integer(tree, CLUSTER),
         persistent=_takes(tree, function[1], NUM_SMS),
         epilogue=_epilogue(docstring),
+        promoted=int(promoted[1]) if promoted else 0,
+        scale_block=int(scaled[1]) if scaled else 0,
     )
 
 

@@ -201,6 +201,8 @@ def _of_module(path: Path, asked: Asked) -> Target:
         or _own_cases(described),
         allow=_allowed(text),
         epilogue=to_json(described.epilogue),
+        promoted=described.promoted,
+        scale_block=described.scale_block,
         beside=json.dumps(found.texts),
         package=found.package,
     )

@@ -1,5 +1,6 @@
 """What the matmul templates place about sizes that are no multiples of a tile."""
 
+from kgen.emit import scales
 from kgen.emit.operands import out_dims
 from kgen.layouts import operand_dims
 from kgen.plan.dtypes import ITEMSIZE
@@ -48,7 +49,8 @@ def result(plan: MatmulPlan, cast: str) -> str:
     """Returns the call of the kernel, and what is done with what it returns."""
     parts = ".sum(axis=0)" if plan.split_k > 1 else ""
     if not plan.any_edge:
-        return f"kernel(a, b){parts}{cast}"
+        of_blocks = "".join(f", {name}" for name in scales.arguments(plan))
+        return f"kernel(a, b{of_blocks}){parts}{cast}"
     part = out_dims(plan, ":m", ":n").strip("()")
     return f"kernel(_pad(a), _pad(b)){parts}[{part}]{cast}"
 

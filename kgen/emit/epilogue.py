@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Sequence
 
+from kgen.emit import scales
 from kgen.epilogue.formulas import formula
 from kgen.epilogue.steps import (
     FLOAT32,
@@ -49,7 +50,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
     arguments = with_argument(steps)
     names = [step.argument for step in arguments]
     inside = in_kernel(plan)
-    width = max(map(len, [*names, "out"]))
+    width = max(map(len, [*names, *scales.arguments(plan), "out"]))
     result = "jax.Array"
     called = "c"
     if saves(steps):
@@ -126,13 +127,14 @@ def apply(plan: MatmulPlan, value: str, columns: str | None) -> str:
 
 def call(plan: MatmulPlan, kernel: str) -> str:
     """Returns the call of the kernel with all that it takes."""
+    operands = ["a", "b", *scales.arguments(plan)]
     if not in_kernel(plan):
-        return f"{kernel}(a, b)"
+        return f"{kernel}({', '.join(operands)})"
     extra = [
         s.argument if s.axes else f"{s.argument}.reshape(1)"
         for s in with_argument(plan.epilogue)
     ]
-    return f"{kernel}({', '.join(['a', 'b', *extra])})"
+    return f"{kernel}({', '.join([*operands, *extra])})"
 
 
 def chain(plan: MatmulPlan, product: str) -> str:

@@ -2,6 +2,7 @@
 
 import textwrap
 
+from kgen.emit import scales
 from kgen.emit.literals import LINE_LENGTH
 from kgen.epilogue.steps import FLOAT32, TRANSCENDENTAL, Step, saves, with_argument
 from kgen.plan.dtypes import PRECISION
@@ -40,18 +41,17 @@ def view(plan: MatmulPlan, tolerance: str, reason: str) -> dict[str, object]:
     return {
         "is_product": not steps,
         "standard_imports": "import math\nimport os" if erf else "import os",
-        "and_arguments": ", and what the epilogue takes" if _arguments(plan) else "",
-        "drawn_arguments": (
-            ", *draw_arguments(rng, m, n, sample)" if _arguments(plan) else ""
-        ),
+        "and_arguments": _and_arguments(plan),
+        "drawn_arguments": _drawn_arguments(plan),
+        "takes_more": bool(_names(plan)),
         "shrinks": any(step.op in (*TRANSCENDENTAL, "clamp") for step in steps),
         "argument_draws": [_draw(step) for step in _arguments(plan)],
         "argument_indices": repr(
-            [(index + 2, step.argument) for index, step in enumerate(_arguments(plan))]
+            [(index + 2, name) for index, name in enumerate(_names(plan))]
         ),
-        "drawn_as": "operands" if steps else "a, b",
+        "drawn_as": operands(plan).removeprefix("*"),
         "operands": operands(plan),
-        "nothing": ", None" * len(_arguments(plan)),
+        "nothing": ", None" * len(_names(plan)),
         "of_reference": "exact" if exact and plan.test.exact else "close",
         "numpy_lines": [_numpy(step) for step in steps],
         "numpy_result": "x, saved" if saves(steps) else "(x,)",
@@ -66,7 +66,7 @@ def view(plan: MatmulPlan, tolerance: str, reason: str) -> dict[str, object]:
 
 def operands(plan: MatmulPlan) -> str:
     """Returns the operands as a test passes them on."""
-    return "*operands" if plan.epilogue else "a, b"
+    return "*operands" if plan.epilogue or scales.arguments(plan) else "a, b"
 
 
 def can_be_exact(plan: MatmulPlan) -> bool:
@@ -86,6 +86,25 @@ def _keeps_exact(constant: float | None) -> bool:
 
 def _arguments(plan: MatmulPlan) -> tuple[Step, ...]:
     return with_argument(plan.epilogue)
+
+
+def _names(plan: MatmulPlan) -> tuple[str, ...]:
+    """Returns the names of all arguments beside A and B."""
+    return *scales.arguments(plan), *(step.argument for step in _arguments(plan))
+
+
+def _and_arguments(plan: MatmulPlan) -> str:
+    more = [
+        *(["their scales"] if scales.arguments(plan) else []),
+        *(["what the epilogue takes"] if _arguments(plan) else []),
+    ]
+    return f", and {' and '.join(more)}" if more else ""
+
+
+def _drawn_arguments(plan: MatmulPlan) -> str:
+    of_blocks = ", *draw_scales(rng, m, n, k)" if scales.arguments(plan) else ""
+    more = ", *draw_arguments(rng, m, n, sample)" if _arguments(plan) else ""
+    return of_blocks + more
 
 
 def _after(reason: str) -> str:

@@ -65,6 +65,7 @@ def constants(plan: MatmulPlan) -> dict[str, object]:
         "MEMORY_REGISTERS": plan.memory_registers,
         "CLUSTER": plan.cluster,
         "SPLIT_K": plan.split_k,
+        "SCALE_BLOCK": plan.scale_block,
         "RASTER_WIDTH": plan.raster.width if plan.raster else None,
         "STORE_N": plan.store_n,
         "STORE_SLOTS": plan.store_slots,
@@ -105,6 +106,8 @@ def _operand_dtypes(plan: MatmulPlan) -> dict[str, object]:
 def _arithmetic(plan: MatmulPlan) -> str:
     if plan.operand_dtype == "float32":
         return "multiplied as tf32, accumulated in float32"
+    if plan.promote:
+        return f"accumulated in float32, promoted every {plan.tile_k} of k"
     return "accumulated in float32"
 
 
@@ -135,7 +138,7 @@ def _reference(plan: MatmulPlan) -> str:
 
 def _product(plan: MatmulPlan) -> str:
     how = "preferred_element_type=jnp.float32"
-    if plan.operand_dtype == "float32":
+    if plan.operand_dtype == "float32" or plan.scale_block:
         how = 'precision="highest"'
     return f"jnp.dot({operands.arguments(plan)}, {how})"
 

@@ -5,7 +5,7 @@ import textwrap
 
 from kgen.emit import epilogue_test
 from kgen.emit.literals import LINE_LENGTH, tuples
-from kgen.float8 import FLOAT8, SUM_BITS
+from kgen.float8 import FLOAT8, SUM_BITS, promoted_error
 from kgen.layouts import COLUMN, is_transposed, operand_dims, operand_shapes
 from kgen.plan.dtypes import PRECISION
 from kgen.plan.model import Case, MatmulPlan
@@ -171,9 +171,16 @@ def _tolerance(plan: MatmulPlan) -> tuple[str, str]:
     if plan.operand_dtype == "float32":
         # Each factor loses up to 2**-10 of itself, and so a product twice that.
         other, other_reason = "2.0**-9 * size", "the factors to tf32 before that"
-    if plan.operand_dtype in FLOAT8:
+    if plan.promote:
+        of_a_part = promoted_error(plan.tile_k, plan.tile_k) * math.sqrt(plan.tile_k)
+        other = f"{of_a_part:.2g} / np.sqrt(a.shape[1]) * size"
+        other_reason = (
+            f"before that a GPU adds the products of {plan.tile_k} of k with "
+            f"{SUM_BITS} bits"
+        )
+    elif plan.operand_dtype in FLOAT8:
         other = (
-            f"2.0**-{SUM_BITS} * (np.sqrt(a.shape[1]) / 32 + 4)"
+            f"2.0**-{SUM_BITS} * (np.sqrt(a.shape[1]) / 64 + 1)"
             " * (np.sqrt(a.shape[1]) * np.abs(expected) + 2 * size)"
         )
         other_reason = (

@@ -1,13 +1,13 @@
 """What the matmul template places about a schedule: who does what, and in which order."""
 
-from kgen.emit import epilogue, store
+from kgen.emit import epilogue, scales, store
 from kgen.emit.edges import count, out_shape
-from kgen.emit.epilogue import Ref
 from kgen.emit.operands import out_dims
+from kgen.float8 import SUM_BITS
 from kgen.layouts import COLUMN, is_transposed
 from kgen.plan.model import MatmulPlan
 
-OPERANDS = (Ref("a_gmem", ""), Ref("b_gmem", ""))
+OPERANDS = ("a_gmem", "b_gmem")
 NUMBERS = {1: "One", 2: "Two", 3: "Three", 4: "Four"}
 
 
@@ -31,6 +31,9 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "has_blocks": not plan.ping_pong,
         "has_scratch": plan.ping_pong or not plan.persistent,
         "swaps_operands": plan.swap_operands,
+        "promotes": plan.promote,
+        "sum_bits": SUM_BITS,
+        "accumulates": not plan.promote,
         "splits_m": splits_m,
         "splits_n": splits_n,
         "num_compute_wgs": plan.num_compute_wgs,
@@ -59,8 +62,11 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         ),
         "store_refs": epilogue.passed(plan),
         "body_refs": ", ".join(
-            ref.name
-            for ref in (*OPERANDS, *epilogue.refs(plan), *epilogue.outputs(plan))
+            [
+                *OPERANDS,
+                *scales.refs(plan),
+                *(r.name for r in (*epilogue.refs(plan), *epilogue.outputs(plan))),
+            ]
         ),
         "out_smem": out_smem,
         "scratch_types": _scratch_types(plan, out_smem),
@@ -71,6 +77,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "slot": f"slot{turn}[...]",
         "out_smem_ref": f"out_smem{turn}[...]",
         "out_piece": "columns" if plan.out_order == COLUMN else ":, columns",
+        **scales.view(plan),
         **store.view(plan, f"product[{part}]", in_pieces=stores_pieces(plan)),
         **_order(plan),
         **_blocks(plan),
@@ -144,6 +151,7 @@ def _warp_specialized_overview(plan: MatmulPlan, tile: str) -> str:
             "of wgmma"
         )
         text += ", and turn it around as they store it." * plan.turns_product or "."
+    text += scales.overview(plan)
     if plan.cluster > 1:
         shared = "B" if plan.cluster_m > 1 else "A"
         text += f" Two neighbouring CTAs load each tile of {shared} for both."

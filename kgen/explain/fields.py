@@ -81,6 +81,14 @@ FIELDS: dict[str, dict[str, Field]] = {
         "wgmma_in_flight": Field(
             "wgmma in flight", "wgmma operations that run on when a step ends."
         ),
+        "promoted_every": Field(
+            "promoted every",
+            "Elements of k whose sum is added to one in registers; null for all.",
+        ),
+        "scale_block": Field(
+            "blocks of scales",
+            "Elements of k, and rows of B, that share a scale; null without scales.",
+        ),
         "store_n": Field("columns stored at once", "Columns of one piece of output."),
         "store_slots": Field("slots for stores", "SMEM slots of the output."),
     },

@@ -108,6 +108,8 @@ def _pipeline(plan: MatmulPlan) -> Group:
         "max_concurrent_steps": plan.max_concurrent_steps,
         "delay_release_steps": plan.delay_release,
         "wgmma_in_flight": plan.wgmma_in_flight,
+        "promoted_every": plan.tile_k if plan.promote else None,
+        "scale_block": plan.scale_block,
         "store_n": plan.store_n,
         "store_slots": plan.store_slots,
     }

@@ -105,6 +105,8 @@ _PIPELINE = {
         "max_concurrent_steps",
         "delay_release_steps",
         "wgmma_in_flight",
+        "promoted_every",
+        "scale_block",
         "store_n",
         "store_slots",
     )

@@ -10,7 +10,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kgen.measure import correct, epilogue, example, operands, peers, results, timing
+from kgen.errors import KgenError
+from kgen.measure import (
+    correct,
+    epilogue,
+    example,
+    operands,
+    peers,
+    results,
+    scales,
+    timing,
+)
 from kgen.measure.problem import Problem
 from kgen.measure.results import Peer, Tried
 from kgen.measure.timing import Compiled, Sets
@@ -91,11 +101,18 @@ class Bench:
 
         self._worker.stage("tracing")
         try:
-            jax.eval_shape(
-                function, *epilogue.all_structs(self._problem, self._request.steps)
-            )
+            jax.eval_shape(function, *self._structs())
         except ValueError as error:
             raise RefusedSizesError(explain(error, self._path)) from error
+        if self._request.scale_block:
+            assert self._reference is not None, "a module with scales has one"
+            return scales.check(
+                function,
+                self._reference,
+                self._problem,
+                self._request,
+                stage=self._worker.stage,
+            )
         if self._request.steps:
             assert self._reference is not None, "a module with an epilogue has one"
             return epilogue.check(
@@ -136,13 +153,28 @@ class Bench:
             "peers": [dataclasses.asdict(p) for p in found.outcomes(ours, figures)],
         }
 
+    def _structs(self) -> list[Any]:
+        """Returns shapes and dtypes of everything that the function takes."""
+        if self._request.scale_block and self._request.steps:
+            raise KgenError("a kernel with scales and an epilogue cannot be measured")
+        if self._request.scale_block:
+            return scales.all_structs(self._problem, self._request)
+        return epilogue.all_structs(self._problem, self._request.steps)
+
     def _with_arguments(self, sets: Sets) -> Sets:
         """Returns sets of everything that the function takes."""
+        if self._request.scale_block:
+            return scales.extend(sets, self._problem, self._request)
         steps = self._request.steps
         return epilogue.extend(sets, self._problem, steps) if steps else sets
 
     def _fused(self) -> Callable[..., Any] | None:
-        """Returns product and epilogue in plain JAX; None without an epilogue."""
+        """Returns product and epilogue in plain JAX; None without an epilogue.
+
+        With scales it is the product alone, of the same operands.
+        """
+        if self._request.scale_block:
+            return scales.unscaled(self._problem)
         return self._reference if self._request.steps else None
 
 
@@ -183,7 +215,7 @@ class _Peers:
         for name in self._names:
             try:
                 if fused is not None and name != peers.XLA:
-                    raise peers.NoPeerError("it has no epilogue")
+                    raise peers.NoPeerError("it has neither epilogue nor scales")
                 self.executables |= _tried_out(makers[name](), sets)
             except peers.NoPeerError as error:
                 self._whys[name] = str(error)

@@ -60,11 +60,16 @@ class Beside:
                 hint=f"kgen explain {found.path}",
             )
         assert isinstance(made, MatmulPlan), "the plan of a matmul"
-        if made.epilogue:
-            return problem(
-                f"{shown} has an epilogue, which a dispatch module cannot pass on",
-                allowed="a kernel without [[epilogue]]",
-            )
+        tables = {
+            "an epilogue": "[[epilogue]]" if made.epilogue else "",
+            "scales": "[scales]" if made.scale_block else "",
+        }
+        for what, table in tables.items():
+            if table:
+                return problem(
+                    f"{shown} has {what}, which a dispatch module cannot pass on",
+                    allowed=f"a kernel without {table}",
+                )
         return made
 
     @functools.cached_property

@@ -40,15 +40,30 @@ def compute_registers(arch: Arch, memory_registers: int, num_compute_wgs: int) -
 
 
 def registers(
-    arch: Arch, wg_m: int, wg_n: int, memory_registers: int | None, num_compute_wgs: int
+    arch: Arch,
+    wg_m: int,
+    wg_n: int,
+    memory_registers: int | None,
+    num_compute_wgs: int,
+    *,
+    sums: int = 1,
 ) -> Registers:
-    """Returns the register estimate of a matmul; [wg_m, wg_n] is a warpgroup's tile."""
+    """Returns the register estimate of a matmul; [wg_m, wg_n] is a warpgroup's tile.
+
+    Args:
+      arch: The architecture.
+      wg_m: Rows of a warpgroup's tile.
+      wg_n: Columns of the same.
+      memory_registers: Registers per thread of the memory warpgroup; None without one.
+      num_compute_wgs: Warpgroups that multiply.
+      sums: Sums of that size: 2 where that of a step is added to another one.
+    """
     limit = arch.max_registers_per_thread
     if memory_registers is not None:
         share = compute_registers(arch, memory_registers, num_compute_wgs)
         limit = min(limit, share)
     return Registers(
-        accumulator=wg_m * wg_n // WARPGROUP_THREADS,
+        accumulator=sums * wg_m * wg_n // WARPGROUP_THREADS,
         other=OTHER_REGISTERS,
         compute_limit=limit,
         memory_limit=memory_registers,

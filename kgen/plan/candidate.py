@@ -80,6 +80,12 @@ class Candidate:
         return self.spec.schedule.split_k or 1
 
     @property
+    def promote(self) -> bool:
+        """Whether the sum of every step is added to a sum in registers."""
+        asked = self.spec.pipeline.promote or self.spec.scales.block is not None
+        return asked and self.schedule == "warp_specialized" and not self.ping_pong
+
+    @property
     def cluster(self) -> int:
         """CTAs of a cluster."""
         return self.spec.cluster.m * self.spec.cluster.n
@@ -148,7 +154,12 @@ class Candidate:
     @property
     def registers(self) -> Registers:
         return budget.registers(
-            self.arch, self.wg_m, self.wg_n, self.memory_registers, self.num_compute_wgs
+            self.arch,
+            self.wg_m,
+            self.wg_n,
+            self.memory_registers,
+            self.num_compute_wgs,
+            sums=1 + self.promote,
         )
 
     def smem(self, num_steps: int | None = None, stages: int | None = None) -> SmemMap:

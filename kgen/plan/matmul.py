@@ -105,6 +105,7 @@ def finish(candidate: Candidate) -> MatmulPlan:
         max_concurrent_steps=candidate.max_concurrent_steps,
         delay_release=candidate.delay_release,
         wgmma_in_flight=candidate.wgmma_in_flight,
+        promote=candidate.promote,
         num_compute_wgs=candidate.num_compute_wgs,
         split=candidate.split,
         wg_m=candidate.wg_m,
@@ -127,6 +128,7 @@ def finish(candidate: Candidate) -> MatmulPlan:
         ),
         allow=spec.verify.allow,
         epilogue=candidate.epilogue,
+        scale_block=spec.scales.block,
     )
 
 
@@ -166,9 +168,13 @@ def _operand_rows(spec: Spec, tile_k: int, wg_m: int, wg_n: int) -> list[int]:
 
 
 def _released(spec: Spec, asked: int | None) -> int:
-    """Returns a delay in steps: a pipeline of pipelines can have none."""
-    pipelines = spec.schedule.persistent and not spec.schedule.ping_pong
-    return int(not pipelines) if asked is None else asked
+    """Returns a delay in steps: a pipeline of pipelines can have none.
+
+    Nor has one anything to delay if every step waits for its sum.
+    """
+    promotes = spec.pipeline.promote or spec.scales.block is not None
+    at_once = (spec.schedule.persistent or promotes) and not spec.schedule.ping_pong
+    return int(not at_once) if asked is None else asked
 
 
 def _raster(spec: Spec) -> Raster | None:

@@ -163,6 +163,7 @@ class MatmulPlan:
       max_concurrent_steps: Slots of the ring, before they are clamped.
       delay_release: Steps after which a slot is released.
       wgmma_in_flight: wgmma operations in flight when a step ends.
+      promote: Whether the sum of every step is added to a sum in registers.
       num_compute_wgs: Warpgroups that multiply.
       split: Dimension that they split, `m` or `n`.
       wg_m: Rows of one warpgroup's part of the tile.
@@ -179,6 +180,7 @@ class MatmulPlan:
       test: How deep the standalone test goes.
       allow: Codes of the legality rules that it is allowed to break.
       epilogue: Steps between the accumulator and the output.
+      scale_block: Elements of k, and rows of B, that share a scale; None without scales.
     """
 
     name: str
@@ -207,6 +209,7 @@ class MatmulPlan:
     max_concurrent_steps: int
     delay_release: int
     wgmma_in_flight: int
+    promote: bool
     num_compute_wgs: int
     split: str
     wg_m: int
@@ -223,6 +226,7 @@ class MatmulPlan:
     test: StandaloneTest = StandaloneTest()
     allow: tuple[str, ...] = ()
     epilogue: tuple[Step, ...] = ()
+    scale_block: int | None = None
 
     @property
     def op(self) -> str:

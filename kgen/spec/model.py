@@ -105,11 +105,23 @@ class Pipeline(Table):
     """Slots of the SMEM ring: so many steps may be loaded or in use at once; 4, or as
     many as fit in SMEM, if left out."""
     delay_release: Count | None = None
-    """Steps after which a slot is released for the next load; 1, or 0 if persistent
-    without ping-pong, if left out."""
+    """Steps after which a slot is released for the next load; 1, or 0 if promoted or if
+    persistent without ping-pong, if left out."""
     wgmma_in_flight: Count | None = None
-    """wgmma operations that may still run when a step ends; 1, or 0 if persistent
-    without ping-pong, if left out."""
+    """wgmma operations that may still run when a step ends; 1, or 0 if promoted or if
+    persistent without ping-pong, if left out."""
+    promote: bool = False
+    """Adds the sum of every step to a float32 sum in registers. Of 8-bit floats a long
+    sum loses bits in the tensor cores; only for those, and only if warp-specialised."""
+
+
+class Scales(Table):
+    """Scales of 8-bit operands, that sums are multiplied with as they are promoted."""
+
+    block: Annotated[Literal[128], BeforeValidator(_no_float)] | None = None
+    """Elements of a row of A that share a scale, and rows and elements of B. The function
+    takes `a_scale`, float32[m, k / 128], and `b_scale`, float32[n / 128, k / 128]; it
+    takes none if left out. Only if warp-specialised."""
 
 
 class Schedule(Table):
@@ -271,6 +283,7 @@ class Spec(AnySpec):
     tile: Tile = Tile()
     shapes: Shapes = Shapes()
     pipeline: Pipeline = Pipeline()
+    scales: Scales = Scales()
     schedule: Schedule = Schedule()
     cluster: Cluster = Cluster()
     raster: Raster = Raster()

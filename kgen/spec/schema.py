@@ -24,7 +24,16 @@ FIXED_KEYS = ("name", "op")
 """Keys of `[kernel]` that `[matrix]` cannot set: the first is its pattern, the second
 decides which keys there are."""
 
-COMPUTED = ("format", "kernel", "dtypes", "bucket", "epilogue", "test", "verify")
+COMPUTED = (
+    "format",
+    "kernel",
+    "dtypes",
+    "bucket",
+    "epilogue",
+    "scales",
+    "test",
+    "verify",
+)
 """Tables that say what is computed, and how it is proven: `[tune]` cannot set them."""
 
 _MATRIX = (

@@ -108,6 +108,12 @@ def read(path: Path, shape: Shape) -> Subject:
             "  allowed: a matmul without [[epilogue]]\n"
             "  hint: tune the product alone, and take its tile and schedule over"
         )
+    if isinstance(source.spec, Spec) and source.spec.scales.block is not None:
+        raise UsageError(
+            f"{path}: a kernel with scales cannot be tuned\n"
+            "  allowed: a matmul without [scales]\n"
+            "  hint: tune it with pipeline.promote alone, and take tile and schedule over"
+        )
     name = shown(path)
     document = document_of(text_of(path, name), name)
     axes = tune.axes(document, spec_node(operations.get(op).spec))

@@ -40,6 +40,7 @@ def tolerance(
     operand_dtype: str,
     out_dtype: str,
     on_gpu: bool = False,
+    promoted: int = 0,
 ) -> Array:
     """Returns the largest error that a right kernel may make, element by element.
 
@@ -72,14 +73,21 @@ def tolerance(
       operand_dtype: Elements of the operands.
       out_dtype: Elements of the result.
       on_gpu: Whether a GPU multiplied, and not JAX's interpreter.
+      promoted: Products of 8-bit floats that the tensor cores add before their sum is
+        added to one in registers; 0 for all.
     """
-    operations = reduction + (operand_dtype == "float32")
+    # A sum that is promoted is multiplied with two scales, and added.
+    operations = reduction + (operand_dtype == "float32") + 3 * bool(promoted)
     growth = min(operations, CONFIDENCE * math.sqrt(operations))
     relative = growth * ACCUMULATOR.unit_roundoff
     if on_gpu and operand_dtype == "float32":
         relative += 2 * TF32_DROPPED + TF32_DROPPED**2
     accumulated = relative * magnitude
-    if on_gpu and operand_dtype in float8.FLOAT8:
+    if on_gpu and promoted:
+        accumulated = (
+            accumulated + float8.promoted_error(reduction, promoted) * magnitude
+        )
+    elif on_gpu and operand_dtype in float8.FLOAT8:
         largest = np.abs(expected) + float8.largest_partial_sum(reduction) * magnitude
         accumulated = accumulated + float8.sum_error(reduction) * largest
     if out_dtype == "float32":

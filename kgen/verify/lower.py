@@ -10,7 +10,7 @@ from typing import Any
 
 from kgen.epilogue.steps import saves, with_argument
 from kgen.layouts import out_shape
-from kgen.verify import upstream
+from kgen.verify import scales, upstream
 from kgen.verify.explain import LevelError, NotModelledError, explain
 from kgen.verify.reference import matmul_shapes
 from kgen.verify.request import OUT_DTYPES, Case, OperandCase, Request, RequestCase
@@ -68,7 +68,8 @@ def operands(request: Request, case: Case) -> list[Any]:
         struct(step.shape(case.m, case.n), step.dtype)
         for step in with_argument(request.steps)
     ]
-    return [*map(struct, shapes, request.operand_dtypes), *arguments]
+    of_blocks = [struct(shape, "float32") for shape in scales.shapes(request, case)]
+    return [*map(struct, shapes, request.operand_dtypes), *of_blocks, *arguments]
 
 
 def called(function: Callable[..., Any], case: Case) -> Callable[..., Any]:

@@ -107,6 +107,7 @@ def _check_epilogue(
         operand_dtype=request.operand_dtype,
         out_dtype="float32",
         on_gpu=on_gpu,
+        promoted=request.promoted,
     )
     exact = kind == INTEGERS and reference.exact
     error = np.zeros_like(accumulated) if exact else accumulated
@@ -123,7 +124,7 @@ def _check_epilogue(
             wanted,
             magnitude=reference.magnitude,
             out_dtype=dtype,
-            operand_dtype=request.operand_dtype,
+            operand_dtype=request.summed_dtype,
             suspects=lambda: chain.suspects(product),
         )
     except compare.BadReferenceError as error_of_reference:
@@ -154,7 +155,7 @@ def _compare(
             reference.expected,
             reference.magnitude,
             out_dtype=dtype,
-            operand_dtype=request.operand_dtype or "float32",
+            operand_dtype=request.summed_dtype,
             suspects=reference.suspects,
         )
     allowed = compare.tolerance(
@@ -164,6 +165,7 @@ def _compare(
         operand_dtype=request.operand_dtype or "float32",
         out_dtype=dtype,
         on_gpu=on_gpu,
+        promoted=request.promoted,
     )
     return compare.close(values, reference.expected, allowed, out_dtype=dtype)
 

@@ -17,6 +17,7 @@ from kgen import float8, operations
 from kgen.epilogue import numerics
 from kgen.layouts import logical, operand_shapes, stored
 from kgen.verify import epilogue as epilogues
+from kgen.verify import scales
 from kgen.verify.compare import BadReferenceError
 from kgen.verify.floats import FORMATS, Array
 from kgen.verify.request import (
@@ -112,7 +113,7 @@ def matmul_shapes(
 def _draw_matmul(request: Request, case: RequestCase, kind: str) -> Reference:
     rng = np.random.default_rng([case.m, case.n, case.k, KINDS.index(kind)])
     a, b = (
-        draw_values(rng, kind, dtype, shape, case.k)
+        draw_values(rng, kind, dtype, shape, request.promoted or case.k)
         for dtype, shape in zip(
             request.operand_dtypes, matmul_shapes(request, case), strict=True
         )
@@ -120,8 +121,10 @@ def _draw_matmul(request: Request, case: RequestCase, kind: str) -> Reference:
     spread = INTEGERS_SPREAD if kind == INTEGERS else 1.0
     if request.operand_dtype not in float8.FLOAT8:  # Whose smallest are not so small.
         a = a * numerics.shrink(request.steps, spread * math.sqrt(max(case.k, 1)))
+    of_blocks = scales.draw(request, case, rng, integers=kind == INTEGERS)
     chain = epilogues.draw(request, case, rng, integers=kind == INTEGERS)
-    inputs = (a, b, *chain.arguments.values())
+    inputs = (a, b, *of_blocks, *chain.arguments.values())
+    a, b = scales.apply(request, a, b, of_blocks)
     a, b = logical(request.layout, a, b)
 
     def as_stored(product: Array) -> Array:

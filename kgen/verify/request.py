@@ -25,6 +25,7 @@ MATMUL, FUNCTION = "matmul", "function"
 OPERATION = "operation"
 """Begins a reference that a plug-in brings: `operation:scale`."""
 OUT_DTYPES = ("float16", "bfloat16", "float32")
+FLOAT32 = "float32"
 DTYPES = (*OUT_DTYPES, *FLOAT8)
 _OPERAND = re.compile(r"([a-z][a-z0-9_]*)\[((?:[0-9]+(?:,[0-9]+)*)?)\]")
 
@@ -109,6 +110,9 @@ class Request:
       out_order: `row`, or `column` if the result is [n, m].
       epilogue: Steps between a product and the result: JSON, as
         `kgen.epilogue.steps.to_json` writes it.
+      promoted: Products of 8-bit floats that the tensor cores add before their sum is
+        promoted to registers; 0 for all.
+      scale_block: Elements of k, and rows of B, that share a scale; 0 without scales.
     """
 
     name: str
@@ -129,6 +133,8 @@ class Request:
     package: str = ""
     out_order: str = ROW
     epilogue: str = "[]"
+    promoted: int = 0
+    scale_block: int = 0
 
     def __post_init__(self) -> None:
         _one_of("op", self.op, tuple(_CASES))
@@ -152,6 +158,11 @@ class Request:
     def steps(self) -> tuple[Step, ...]:
         """The steps of the epilogue."""
         return from_json(self.epilogue)
+
+    @property
+    def summed_dtype(self) -> str:
+        """Elements of the operands, as far as they limit how exact sums are."""
+        return FLOAT32 if self.promoted else self.operand_dtype or FLOAT32
 
     @property
     def functions(self) -> tuple[str, ...]:

@@ -13,6 +13,8 @@ E5M2 = '[dtypes]\na = "float8_e5m2"\nb = "float8_e5m2"\n'
 MIXED = '[dtypes]\na = "float8_e4m3fn"\nb = "float8_e5m2"\n'
 TILE = "[tile]\nm = 64\nn = {}\n"
 RING = "[pipeline]\nmax_concurrent_steps = 2\n"
+PROMOTED = RING + "promote = true\n"
+SCALED = "[scales]\nblock = 128\n"
 ONE_WG = "[schedule]\nwarp_specialized = true\nnum_compute_wgs = 1\n"
 TWO_WGS = "[schedule]\nwarp_specialized = true\n"
 SWAPPED = "swap_operands = true\n"
@@ -64,6 +66,44 @@ SCHEDULES = {
         + ONE_WG
         + 'split_k = 2\n[raster]\norder = "n"\nwidth = 2\n',
         (LONG,),
+    ),
+    "promoted": (
+        NT + MIXED + "[tile]\nm = 128\nn = 64\n" + PROMOTED + TWO_WGS,
+        (LONG,),
+    ),
+    "promoted_over_16384_products": (
+        NT + E4M3 + TILE.format(8) + "k = 256\n" + PROMOTED + ONE_WG + "split_k = 2\n",
+        (((1, 1, 32), None),),
+    ),
+    "promoted_persistent_swapped": (
+        NT
+        + E4M3
+        + "[tile]\nm = 8\nn = 128\n"
+        + PROMOTED
+        + TWO_WGS
+        + SWAPPED
+        + "persistent = true\n",
+        (WALK,),
+    ),
+    "block_scaled_in_cluster": (
+        NT
+        + MIXED
+        + "[tile]\nm = 64\n"
+        + RING
+        + SCALED
+        + ONE_WG
+        + "split_k = 2\n[cluster]\nm = 2\n",
+        (LONG,),
+    ),
+    "block_scaled_split_n_and_bias": (
+        NT
+        + E4M3
+        + "[tile]\nm = 64\n"
+        + RING
+        + SCALED
+        + TWO_WGS
+        + 'split = "n"\npersistent = true\n[[epilogue]]\nop = "bias"\n',
+        (WALK,),
     ),
     "swapped": (
         NT + MIXED + "[tile]\nm = 8\nn = 128\n" + RING + TWO_WGS + SWAPPED,

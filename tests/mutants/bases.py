@@ -25,6 +25,8 @@ DRAINED = RING + "delay_release = 0\nwgmma_in_flight = 0\n"
 WS = "[schedule]\nwarp_specialized = true\n"
 CALL = 'entry_point = "pallas_call"\n'
 FP16 = '[dtypes]\na = "float16"\nb = "float16"\n'
+FLOAT8 = '[dtypes]\na = "float8_e4m3fn"\nb = "float8_e4m3fn"\n'
+PROMOTED = RING.format(2) + "promote = true\n"
 PIECES = "[store]\nn = 32\nslots = 2\n"
 ONE_WG = WS + "num_compute_wgs = 1\n"
 CHAIN = 4 * '[[epilogue]]\nop = "{}"\n'
@@ -113,6 +115,21 @@ RENDERED = {
         (2, 3, 5),
     ),
     "split_k": ("", SMALL + RING.format(2) + ONE_WG + "split_k = 2\n", (2, 1, 6)),
+    "promoted": (
+        'layout = "nt"\n',
+        FLOAT8 + SMALL + PROMOTED + ONE_WG,
+        (2, 3, 5),
+    ),
+    "promoted_persistent": (
+        'layout = "nt"\n',
+        FLOAT8 + "[tile]\nm = 128\nn = 64\n" + PROMOTED + WS + "persistent = true\n",
+        (1, 3, 4),
+    ),
+    "block_scaled": (
+        'layout = "nt"\n',
+        FLOAT8 + RING.format(2) + "[scales]\nblock = 128\n" + WS,
+        (2, 3, 3),
+    ),
     "swapped": (
         "",
         "[tile]\nm = 64\nn = 128\n" + RING.format(2) + WS + "swap_operands = true\n",
@@ -144,6 +161,7 @@ NUM_SMS = {
     "persistent_ws_pieces": 1,
     "persistent_cluster": 2,
     "chain_saved": 2,
+    "promoted_persistent": 2,
 }
 WRITTEN = {
     # The file's name, which is the schedule, and m, n and k.
@@ -179,6 +197,8 @@ def _rendered(
         layout=plan.layout,
         out_order=plan.out_order,
         dtype=plan.operand_dtype,
+        promoted=plan.tile_k * plan.promote,
+        scale_block=plan.scale_block or 0,
         out_dtype=plan.out_dtype,
         epilogue=to_json(plan.epilogue),
     )
@@ -223,6 +243,8 @@ def _request(
     dtype: str = "bfloat16",
     out_dtype: str = "bfloat16",
     epilogue: str = "[]",
+    promoted: int = 0,
+    scale_block: int = 0,
 ) -> Request:
     m, n, k = sizes
     return Request(
@@ -236,5 +258,7 @@ def _request(
         operand_dtype=dtype,
         out_dtype=out_dtype,
         epilogue=epilogue,
+        promoted=promoted,
+        scale_block=scale_block,
         cases=(RequestCase(m=m, n=n, k=k, num_sms=NUM_SMS.get(name)),),
     )

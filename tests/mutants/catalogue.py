@@ -12,6 +12,7 @@ from . import (
     legality,
     numerics,
     pipeline,
+    promotion,
     schedules,
 )
 from .bases import bases
@@ -27,6 +28,7 @@ MODULES = (
     indices,
     edges,
     numerics,
+    promotion,
     schedules,
     legality,
 )

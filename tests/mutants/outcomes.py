@@ -8,7 +8,16 @@ import tempfile
 from pathlib import Path
 
 from kgen.epilogue.steps import with_argument
-from kgen.verify.request import FAILED, LOWER, SIMULATE, STATIC, LevelResult, Verdict
+from kgen.verify import scales
+from kgen.verify.request import (
+    FAILED,
+    LOWER,
+    SIMULATE,
+    STATIC,
+    LevelResult,
+    RequestCase,
+    Verdict,
+)
 
 from .model import Base, Mutant
 
@@ -71,8 +80,13 @@ def plain(kernel: Mutant | Base, sizes: tuple[int, int, int]) -> str:
     num_sms = request.cases[0].num_sms or 0
     orders = (request.layout, request.out_order)
     options = (*orders, request.operand_dtype, TOLERANCE, num_sms, *sizes)
-    m, n, _ = sizes
+    m, n, k = sizes
+    case = RequestCase(m=m, n=n, k=k)
     arguments = [
+        ",".join(["float32", *map(str, shape)])
+        for shape in scales.shapes(request, case)
+    ]
+    arguments += [
         ",".join([step.dtype, *map(str, step.shape(m, n))])
         for step in with_argument(request.steps)
     ]

@@ -79,6 +79,8 @@ def test_kernel_tile_and_pipeline(spec):
         "max_concurrent_steps": 4,
         "delay_release_steps": 1,
         "wgmma_in_flight": 1,
+        "promoted_every": None,
+        "scale_block": None,
         "store_n": 128,
         "store_slots": 1,
     }

@@ -69,6 +69,18 @@ def test_an_unknown_kernel():
     )
 
 
+def test_a_kernel_with_scales():
+    scaled = (
+        'layout = "nt"\n[dtypes]\na = "float8_e4m3fn"\nb = "float8_e4m3fn"\n'
+        "[scales]\nblock = 128\n[schedule]\nwarp_specialized = true\n"
+    )
+    assert told({"scaled": [[128, 128, 128]]}, scaled=scaled) == (
+        'specs/pick.toml:6: KG901 bucket.kernel = "scaled" has scales, which a dispatch '
+        "module cannot pass on\n"
+        "  allowed: a kernel without [scales]"
+    )
+
+
 def test_specs_that_cannot_be_read():
     assert told({"gem": [[64, 64, 64]]}, broken="[tile]\nm = true\n").endswith(
         "  hint: these specs cannot be read: broken.toml"

@@ -6,12 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from made import module, plan
 
 from kgen import float8
-from kgen.measure import correct, example, operands, peers
+from kgen.measure import correct, example, operands, peers, scales
 from kgen.measure.problem import Problem
 from kgen.tune.meter import worst_error
 from kgen.verify import compare
+from kgen.verify.explain import LevelError
 from kgen.verify.reference import INTEGERS, NORMAL, OPERATIONS
 from kgen.verify.request import Request, RequestCase
 
@@ -113,6 +115,20 @@ def test_normal_values_may_be_off_by_what_tensor_cores_cut_off(k):
     assert (dropped > allowed(reference, k, on_gpu=True)).any()
 
 
+@pytest.mark.parametrize("every", [128, 256])
+def test_a_promoted_sum_of_16384_products_is_closer(every):
+    reference, products = drawn(k := 16_384, NORMAL, m=16)
+    parts = np.split(products, k // every, axis=-1)
+    promoted = sum(added_by_tensor_cores(part) for part in parts)
+    error = np.abs(promoted - reference.expected)
+    bound = allowed(reference, k, on_gpu=True, promoted=every)
+    assert (error <= bound).all()
+    plain = np.abs(added_by_tensor_cores(products) - reference.expected)
+    assert np.sqrt(np.mean(plain**2)) > 10 * np.sqrt(np.mean(error**2))
+    # A sum that should be promoted and is not is told.
+    assert (plain > bound).any()
+
+
 def test_operands_to_measure_with_are_of_both_formats():
     (a, b), *_ = operands.draw(MIXED, l2_bytes=1)
     assert (a.dtype, b.dtype) == (jnp.float8_e4m3fn, jnp.float8_e5m2)
@@ -152,3 +168,30 @@ def test_a_search_allows_for_what_tensor_cores_cut_off():
     half = jnp.dot(a[:, :128], b[:, :128].T, preferred_element_type=jnp.bfloat16)
     assert worst_error(half, expected, MIXED) > 1
     assert jax.numpy.isfinite(worst_error(half, expected, MIXED))
+
+
+def test_a_block_scaled_product_is_measured_beside_the_unscaled_one(tmp_path):
+    made = plan(
+        tmp_path,
+        '[kernel]\nlayout = "nt"\n'
+        f'[dtypes]\na = "{E4M3}"\nb = "{E5M2}"\n'
+        "[tile]\nm = 64\n[scales]\nblock = 128\n"
+        "[schedule]\nwarp_specialized = true\nnum_compute_wgs = 1\n",
+    )
+    built = module(tmp_path, made)
+    problem = dataclasses.replace(MIXED, shape=(64, 128, 256))
+    reference = built.function.__wrapped__.__globals__["reference"]
+    proven = scales.check(reference, reference, problem, built.request, runs=2)
+    assert proven[0] == "small integers as the reference in XLA, bit for bit"
+
+    def late(a, b, a_scale, b_scale):
+        return reference(a, b, a_scale[:, ::-1], b_scale)
+
+    with pytest.raises(LevelError, match="elements differ from the module's reference"):
+        scales.check(late, reference, problem, built.request, runs=2)
+    (a, b, a_scale, b_scale), *_ = scales.extend(
+        operands.draw(problem, l2_bytes=1), problem, built.request
+    )
+    assert (a_scale.shape, b_scale.shape) == ((64, 2), (1, 2))
+    product = scales.unscaled(problem)(a, b, a_scale, b_scale)
+    assert np.array_equal(product, peers.xla(problem)(a, b))

@@ -28,6 +28,8 @@ def test_a_rendered_module_says_what_its_plan_says(name):
         stages=plan.max_concurrent_steps,
         cluster=plan.cluster,
         persistent=plan.persistent,
+        promoted=plan.tile_k * plan.promote,
+        scale_block=plan.scale_block or 0,
     )
 
 

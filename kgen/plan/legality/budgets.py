@@ -75,13 +75,17 @@ def accumulator_registers(candidate: "Candidate") -> Iterator[Finding]:
     if registers.estimate > registers.compute_limit:
         yield Finding(
             "tile",
-            f"the accumulator of {candidate.wg_m} x {candidate.wg_n} takes "
+            f"{_sums(candidate)} of {candidate.wg_m} x {candidate.wg_n} takes "
             f"{registers.accumulator} registers per thread, about "
             f"{registers.estimate} with all else",
             f"at most {registers.compute_limit} registers",
             _smaller_tile(candidate),
             ("tile.m", "tile.n"),
         )
+
+
+def _sums(candidate: "Candidate") -> str:
+    return "the accumulator with its sum" if candidate.promote else "the accumulator"
 
 
 def _smaller_tile(candidate: "Candidate") -> str:
@@ -94,7 +98,7 @@ def _smaller_tile(candidate: "Candidate") -> str:
         and candidate.b_layout.swizzle is not None
     ):
         step = candidate.b_layout.swizzle // candidate.itemsize
-    columns = room // candidate.wg_m // step * step
+    columns = room // (1 + candidate.promote) // candidate.wg_m // step * step
     columns *= parts if candidate.split == "n" else 1
     hints = [f"tile.n = {columns} fits"] if columns else ["make tile.m smaller"]
     if candidate.schedule == "pipelined":
