@@ -29,6 +29,7 @@ def test_a_rendered_module_says_what_its_plan_says(name):
         cluster=plan.cluster,
         persistent=plan.persistent,
         promoted=plan.tile_k * plan.promote,
+        epilogue=plan.epilogue,
         scale_block=plan.scale_block or 0,
     )
 
