@@ -59,6 +59,7 @@ def rules_page() -> str:
 def spec_page() -> str:
     """Returns the page of the spec's tables and keys, from the model."""
     from kgen.spec.dispatch import DispatchSpec
+    from kgen.spec.glu import GluSpec
     from kgen.spec.model import FORMAT
     from kgen.spec_reference import format_about, matrix_about, tables, tune_about
 
@@ -87,6 +88,13 @@ def spec_page() -> str:
     lines += _fenced(
         "[tune]\ntile.n = [128, 256]\npipeline.max_concurrent_steps = [3, 4]", "toml"
     )
+    lines += ["", "## Gated linear units", ""]
+    lines += [
+        'A spec with `op = "glu"` has the same tables but for `[kernel]`: see '
+        "[Make a gated linear unit](how-to/glu.md)."
+    ]
+    (kernel,) = (table for table in tables(GluSpec) if table.name == "kernel")
+    lines += ["", "### [kernel] of a gated linear unit", "", *_keys(kernel)]
     lines += ["", "## Dispatch modules", ""]
     lines += [
         'A spec with `op = "dispatch"` has other tables: see '

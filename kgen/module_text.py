@@ -24,15 +24,18 @@ OUT_DTYPES = ("float16", "bfloat16", "float32")
 DTYPES = (*OUT_DTYPES, *FLOAT8)
 STAGES, CLUSTER = "MAX_CONCURRENT_STEPS", "CLUSTER"
 NUM_SMS = "num_sms"
+GLU_NAMES = {"x": "a", "w_gate": "b", "w_up": "b"}
+"""What the operands of a gated linear unit are called in a matmul."""
 
 _ARRAY = re.compile(
-    r"^ {4}(?P<name>a|b|out) +(?P<dtype>\w+)\[(?P<axes>\w, \w)\](?P<remark>.*)$",
+    r"^ {4}(?P<name>a|b|out|x|w_gate|w_up) +(?P<dtype>\w+)\[(?P<axes>\w, \w)\](?P<remark>.*)$",
     re.MULTILINE,
 )
 _MULTIPLE = re.compile(r"\b([mnk])(?: a multiple)? of (\d+)")
 _PROMOTED = re.compile(r"\bpromoted every (\d+) of k\b")
 _SCALED = re.compile(r"^ {4}a_scale +float32\[m, k / (\d+)\]$", re.MULTILINE)
 _ARCH = re.compile(r"\((sm_\w+)\)")
+_GATE = re.compile(r"# (silu|gelu)\(x @ w_gate\) \* \(x @ w_up\)$", re.MULTILINE)
 _IMPORT = re.compile(r"^ {4}from [\w.]+ import (\w+)$", re.MULTILINE)
 
 
@@ -56,6 +59,7 @@ class Described:
       epilogue: Steps between the product and the result.
       promoted: Elements of k after which the sum is promoted; 0 for all.
       scale_block: Elements of k that share a scale; 0 without scales.
+      activation: Of a gated linear unit: `silu` or `gelu`; else empty.
     """
 
     function: str
@@ -73,6 +77,7 @@ class Described:
     epilogue: tuple[Step, ...] = ()
     promoted: int = 0
     scale_block: int = 0
+    activation: str = ""
 
 
 class NotDescribedError(ValueError):
@@ -88,7 +93,11 @@ def describe(text: str) -> Described:
     """
     tree = ast.parse(text)
     docstring = ast.get_docstring(tree, clean=False) or ""
-    arrays = {match["name"]: match for match in _ARRAY.finditer(docstring)}
+    arrays = {
+        GLU_NAMES.get(match["name"], match["name"]): match
+        for match in _ARRAY.finditer(docstring)
+    }
+    gate = _GATE.search(docstring)
     function, arch = _IMPORT.search(docstring), _ARCH.search(docstring)
     if arrays.keys() != {"a", "b", "out"} or not function or not arch:
         raise NotDescribedError("its docstring does not list a, b and out")
@@ -125,6 +134,7 @@ def describe(text: str) -> Described:
         epilogue=_epilogue(docstring),
         promoted=int(promoted[1]) if promoted else 0,
         scale_block=int(scaled[1]) if scaled else 0,
+        activation=gate[1] if gate else "",
     )
 
 

@@ -34,7 +34,11 @@ if TYPE_CHECKING:
 
 GROUP = "kgen.operations"
 # Where kgen's own are, written as an entry point is.
-OWN = {"matmul": "kgen.matmul:OPERATION", "dispatch": "kgen.dispatch:OPERATION"}
+OWN = {
+    "matmul": "kgen.matmul:OPERATION",
+    "glu": "kgen.glu:OPERATION",
+    "dispatch": "kgen.dispatch:OPERATION",
+}
 # What a prefix of templates may stand for beside operations.
 RESERVED = frozenset({"kgen", "partials"})
 

@@ -143,6 +143,7 @@ def matmul_work(
     *,
     operand_dtype: str,
     out_dtype: str,
+    weights: int = 1,
 ) -> Work:
     """Returns the work of C[m, n] = A[m, k] @ B[k, n].
 
@@ -151,6 +152,7 @@ def matmul_work(
       tile: Rows and columns of the output tile of one CTA.
       operand_dtype: Elements of A and B.
       out_dtype: Elements of C.
+      weights: How many B there are, whose products become one C.
     """
     m, n, k = shape
     tile_m, tile_n = tile
@@ -158,9 +160,9 @@ def matmul_work(
     stored = m * n * ITEMSIZE[out_dtype]
     ctas = _ceil_div(m, tile_m) * _ceil_div(n, tile_n)
     return Work(
-        flops=2 * m * n * k,
-        minimal_bytes=(m * k + k * n) * item + stored,
-        uncached_bytes=ctas * (tile_m + tile_n) * k * item + stored,
+        flops=2 * m * n * k * weights,
+        minimal_bytes=(m * k + k * n * weights) * item + stored,
+        uncached_bytes=ctas * (tile_m + tile_n * weights) * k * item + stored,
     )
 
 

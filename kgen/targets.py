@@ -22,6 +22,7 @@ from kgen.shapes import parse_operands, parse_sizes
 from kgen.verify.request import (
     DTYPES,
     FUNCTION,
+    GLU,
     MATMUL,
     OperandCase,
     Request,
@@ -190,7 +191,7 @@ def _of_module(path: Path, asked: Asked) -> Target:
         name=_module_name(path),
         source=text,
         function=described.function,
-        op=MATMUL,
+        op=GLU if described.activation else MATMUL,
         arch=described.arch,
         layout=described.layout,
         out_order=described.out_order,
@@ -203,6 +204,11 @@ def _of_module(path: Path, asked: Asked) -> Target:
         epilogue=to_json(described.epilogue),
         promoted=described.promoted,
         scale_block=described.scale_block,
+        parameters=(
+            json.dumps({"activation": described.activation})
+            if described.activation
+            else "{}"
+        ),
         beside=json.dumps(found.texts),
         package=found.package,
     )

@@ -166,9 +166,10 @@ def _warp_specialized_overview(plan: MatmulPlan, tile: str) -> str:
 def stores_pieces(plan: MatmulPlan) -> bool:
     """Whether a warpgroup stores its part of the tile piece by piece.
 
-    Two outputs take turns in the slots even if there is one piece of each.
+    Two outputs take turns in the slots even if there is one piece of each, and a gated
+    linear unit stores in one way alone.
     """
-    if len(epilogue.outputs(plan)) > 1:
+    if plan.activation or len(epilogue.outputs(plan)) > 1:
         return True
     return plan.schedule != "pallas_call" and plan.store_n < plan.wg_n
 

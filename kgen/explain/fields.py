@@ -53,6 +53,7 @@ FIELDS: dict[str, dict[str, Field]] = {
         "epilogue": Field(
             "epilogue", "Steps between the accumulator and the output, in their order."
         ),
+        "activation": Field("activation", "Of a gated linear unit: `silu` or `gelu`."),
         "entry_point": Field("entry point", "`kernel` or `pallas_call`."),
         "spec_file": Field("spec", "File name of the spec."),
         "spec_digest": Field("digest", "Digest of what the spec says."),

@@ -41,6 +41,7 @@ def explain(plan: MatmulPlan, shape: Shape) -> dict[str, Any]:
         (plan.tile_m, plan.tile_n),
         operand_dtype=plan.operand_dtype,
         out_dtype=plan.out_dtype,
+        weights=plan.weights,
     )
     return {
         "kernel": _kernel(plan),
@@ -82,6 +83,7 @@ def _kernel(plan: MatmulPlan) -> Group:
         "swap_operands": plan.swap_operands,
         "edge": plan.edge,
         "epilogue": [write(step) for step in plan.epilogue],
+        "activation": plan.activation or None,
         "entry_point": "pallas_call" if plan.schedule == "pallas_call" else "kernel",
         "spec_file": plan.spec_path,
         "spec_digest": plan.spec_digest,

@@ -81,6 +81,7 @@ _KERNEL = {
     "swap_operands": lambda g: "yes" if g["swap_operands"] else "no",
     "edge": _plain("edge"),
     "epilogue": lambda g: ", ".join(g["epilogue"]) or "nothing",
+    "activation": _plain("activation"),
     "entry_point": lambda g: {
         "kernel": "plgpu.kernel",
         "pallas_call": "pl.pallas_call",

@@ -8,6 +8,7 @@ from kgen.layouts import operand_shapes, out_shape
 from kgen.plan import budget
 from kgen.plan.dtypes import ITEMSIZE
 from kgen.plan.model import ANY, Buffer, Layout, Raster, Registers, SmemMap
+from kgen.spec.glu import GluKernel
 from kgen.spec.model import Spec
 from kgen.spec.source import SourcedSpec
 
@@ -127,6 +128,17 @@ class Candidate:
         return "float32" if self.split_k > 1 else self.out_dtype
 
     @property
+    def activation(self) -> str:
+        """Of a gated linear unit: `silu` or `gelu`; else empty."""
+        kernel = self.spec.kernel
+        return kernel.activation if isinstance(kernel, GluKernel) else ""
+
+    @property
+    def weights(self) -> int:
+        """Matrices that A is multiplied with."""
+        return 2 if self.activation else 1
+
+    @property
     def outputs(self) -> int:
         """Arrays that the kernel stores."""
         return 1 + (saves(self.epilogue) and self.split_k == 1)
@@ -159,7 +171,7 @@ class Candidate:
             self.wg_n,
             self.memory_registers,
             self.num_compute_wgs,
-            sums=1 + self.promote,
+            sums=self.weights + self.promote,
         )
 
     def smem(self, num_steps: int | None = None, stages: int | None = None) -> SmemMap:
@@ -179,9 +191,15 @@ class Candidate:
 
     def _ring(self, slots: int) -> tuple[Buffer, ...]:
         dtypes = self.spec.dtypes
+        a, weights = "a_smem", ["b_smem"]
+        if self.activation:
+            a, weights = "x_smem", ["gate_smem", "up_smem"]
         refs = (
-            budget.smem_buffer(self.arch, "a_smem", self.a_tile, dtypes.a, slots),
-            budget.smem_buffer(self.arch, "b_smem", self.b_tile, dtypes.b, slots),
+            budget.smem_buffer(self.arch, a, self.a_tile, dtypes.a, slots),
+            *(
+                budget.smem_buffer(self.arch, name, self.b_tile, dtypes.b, slots)
+                for name in weights
+            ),
         )
         if self.schedule != "warp_specialized":
             return (*refs, budget.barriers(self.arch, "barriers: loaded", slots))

@@ -129,6 +129,7 @@ def finish(candidate: Candidate) -> MatmulPlan:
         allow=spec.verify.allow,
         epilogue=candidate.epilogue,
         scale_block=spec.scales.block,
+        activation=candidate.activation,
     )
 
 
@@ -224,7 +225,7 @@ def _with_store(candidate: Candidate) -> Candidate:
         widths = [store.n]
     elif candidate.schedule == "pallas_call":
         widths = [wg_n]
-    elif candidate.epilogue and candidate.split_k == 1:
+    elif candidate.activation or (candidate.epilogue and candidate.split_k == 1):
         # What a step makes of a piece lies in registers beside the accumulator.
         widths = [w for w in _piece_widths(candidate) if w <= EPILOGUE_COLUMNS]
         widths = widths if wg_n > EPILOGUE_COLUMNS and widths else [wg_n]

@@ -134,7 +134,7 @@ class StandaloneTest:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MatmulPlan:
-    """What kgen decided for `op = "matmul"`.
+    """What kgen decided for `op = "matmul"` or `"glu"`.
 
     Attributes:
       name: Name of the module.
@@ -181,6 +181,7 @@ class MatmulPlan:
       allow: Codes of the legality rules that it is allowed to break.
       epilogue: Steps between the accumulator and the output.
       scale_block: Elements of k, and rows of B, that share a scale; None without scales.
+      activation: Of a gated linear unit: `silu` or `gelu`; else empty.
     """
 
     name: str
@@ -227,10 +228,16 @@ class MatmulPlan:
     allow: tuple[str, ...] = ()
     epilogue: tuple[Step, ...] = ()
     scale_block: int | None = None
+    activation: str = ""
 
     @property
     def op(self) -> str:
-        return "matmul"
+        return "glu" if self.activation else "matmul"
+
+    @property
+    def weights(self) -> int:
+        """Matrices that A is multiplied with."""
+        return 2 if self.activation else 1
 
     @property
     def cluster(self) -> int:

@@ -20,6 +20,9 @@ FILE_NAME = "kgen.schema.json"
 DISPATCH_FILE_NAME = "kgen.dispatch.schema.json"
 """Name of the same for dispatch modules."""
 
+GLU_FILE_NAME = "kgen.glu.schema.json"
+"""Name of the same for gated linear units."""
+
 FIXED_KEYS = ("name", "op")
 """Keys of `[kernel]` that `[matrix]` cannot set: the first is its pattern, the second
 decides which keys there are."""

@@ -13,7 +13,7 @@ from kgen.layouts import out_shape
 from kgen.verify import scales, upstream
 from kgen.verify.explain import LevelError, NotModelledError, explain
 from kgen.verify.reference import matmul_shapes
-from kgen.verify.request import OUT_DTYPES, Case, OperandCase, Request, RequestCase
+from kgen.verify.request import GLU, OUT_DTYPES, Case, OperandCase, Request, RequestCase
 
 ARCHS = ("sm_90a",)
 """What JAX lowers for where there is no GPU."""
@@ -64,6 +64,8 @@ def operands(request: Request, case: Case) -> list[Any]:
     if isinstance(case, OperandCase):
         return [struct(shape, dtype) for dtype, shape in case.shapes()]
     shapes = matmul_shapes(request, case)
+    if request.op == GLU:  # x, and a weight twice.
+        return [struct(shape, request.operand_dtype) for shape in (*shapes, shapes[1])]
     arguments = [
         struct(step.shape(case.m, case.n), step.dtype)
         for step in with_argument(request.steps)

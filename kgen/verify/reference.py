@@ -17,11 +17,12 @@ from kgen import float8, operations
 from kgen.epilogue import numerics
 from kgen.layouts import logical, operand_shapes, stored
 from kgen.verify import epilogue as epilogues
-from kgen.verify import scales
+from kgen.verify import glu, scales
 from kgen.verify.compare import BadReferenceError
 from kgen.verify.floats import FORMATS, Array
 from kgen.verify.request import (
     FUNCTION,
+    GLU,
     MATMUL,
     OperandCase,
     Request,
@@ -59,7 +60,7 @@ class Reference:
     reduction: int
     exact: bool = True
     suspects: Callable[[], Iterator[tuple[str, Array]]] = lambda: iter(())
-    epilogue: epilogues.Epilogue | None = None
+    epilogue: epilogues.Epilogue | glu.Gate | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -153,6 +154,29 @@ def _draw_matmul(request: Request, case: RequestCase, kind: str) -> Reference:
         reduction=case.k,
         suspects=suspects,
         epilogue=chain if chain.steps else None,
+    )
+
+
+def _draw_glu(request: Request, case: RequestCase, kind: str) -> Reference:
+    rng = np.random.default_rng([case.m, case.n, case.k, KINDS.index(kind)])
+    dtype, (of_x, of_weight) = request.operand_dtype, matmul_shapes(request, case)
+    x, w_gate, w_up = (
+        draw_values(rng, kind, dtype, shape, case.k)
+        for shape in (of_x, of_weight, of_weight)
+    )
+    # Where the activation is flat, or the line x, much would not show.
+    spread = INTEGERS_SPREAD if kind == INTEGERS else 1.0
+    x = x * 2.0 ** -round(math.log2(spread * math.sqrt(case.k)))
+    inputs = (x, w_gate, w_up)
+    if request.layout == "nt":
+        w_gate, w_up = w_gate.T, w_up.T
+    gate = glu.make(request, x, w_gate, w_up)
+    return Reference(
+        inputs=inputs,
+        expected=x @ w_gate,
+        magnitude=gate.gate_magnitude,
+        reduction=case.k,
+        epilogue=gate,
     )
 
 
@@ -275,5 +299,6 @@ def _operation(request: Request) -> operations.Operation:
 
 OPERATIONS = {
     MATMUL: Operation(draw=_draw_matmul),
+    GLU: Operation(draw=_draw_glu),
     FUNCTION: Operation(draw=_draw_function),
 }

@@ -21,7 +21,7 @@ STATIC, LOWER, SIMULATE, GPU = "static", "lower", "simulate", "gpu"
 LEVELS = (STATIC, LOWER, SIMULATE, GPU)
 """The levels that can be asked for, in the order in which they run."""
 
-MATMUL, FUNCTION = "matmul", "function"
+MATMUL, GLU, FUNCTION = "matmul", "glu", "function"
 OPERATION = "operation"
 """Begins a reference that a plug-in brings: `operation:scale`."""
 OUT_DTYPES = ("float16", "bfloat16", "float32")
@@ -89,7 +89,7 @@ class Request:
       name: Name under which the module is imported.
       source: The module's text.
       function: Name of the public function.
-      op: `matmul`, whose cases are `RequestCase`s and whose result is known; or
+      op: `matmul` or `glu`, whose cases are `RequestCase`s and whose result is known; or
         `function` for any other, whose cases are `OperandCase`s.
       arch: GPU architecture that the module is lowered for.
       cases: Sizes, in the order in which they are tried.
@@ -140,7 +140,7 @@ class Request:
         _one_of("op", self.op, tuple(_CASES))
         _one_of("layout", self.layout, LAYOUTS)
         _one_of("out_order", self.out_order, OUT_ORDERS)
-        if self.op == MATMUL:
+        if self.op != FUNCTION:
             for dtype in self.operand_dtypes:
                 _one_of("operand_dtype", dtype, DTYPES)
             _one_of("out_dtype", self.out_dtype or OUT_DTYPES[0], OUT_DTYPES)
@@ -198,6 +198,7 @@ class Request:
 
 _CASES: dict[str, type[RequestCase] | type[OperandCase]] = {
     MATMUL: RequestCase,
+    GLU: RequestCase,
     FUNCTION: OperandCase,
 }
 

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from kgen.spec.dispatch import DispatchSpec
+from kgen.spec.glu import GluSpec
 from kgen.spec.model import Spec, Table
 from kgen.spec.schema import (
     COMPUTED,
     DISPATCH_FILE_NAME,
     FILE_NAME,
     FIXED_KEYS,
+    GLU_FILE_NAME,
     json_schema,
     schema_text,
 )
@@ -62,6 +64,7 @@ def test_shipped_schema_is_up_to_date():
 def test_shipped_schema_of_dispatch_modules_is_up_to_date():
     text = (SPECS / DISPATCH_FILE_NAME).read_text("utf-8")
     assert text == schema_text(DispatchSpec)
+    assert (SPECS / GLU_FILE_NAME).read_text("utf-8") == schema_text(GluSpec)
 
 
 def test_a_bucket_is_described_and_closed():

@@ -10,6 +10,7 @@ from kgen.errors import Problem
 from kgen.plan.legality import (
     budgets,
     epilogue,
+    glu,
     layouts,
     persistent,
     pipelines,
@@ -28,6 +29,7 @@ __all__ = [
     "budgets",
     "check",
     "epilogue",
+    "glu",
     "layouts",
     "persistent",
     "pipelines",

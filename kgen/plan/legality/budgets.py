@@ -85,6 +85,8 @@ def accumulator_registers(candidate: "Candidate") -> Iterator[Finding]:
 
 
 def _sums(candidate: "Candidate") -> str:
+    if candidate.activation:
+        return "the accumulator, with that of the other weight,"
     return "the accumulator with its sum" if candidate.promote else "the accumulator"
 
 
@@ -98,7 +100,8 @@ def _smaller_tile(candidate: "Candidate") -> str:
         and candidate.b_layout.swizzle is not None
     ):
         step = candidate.b_layout.swizzle // candidate.itemsize
-    columns = room // (1 + candidate.promote) // candidate.wg_m // step * step
+    sums = candidate.weights + candidate.promote
+    columns = room // sums // candidate.wg_m // step * step
     columns *= parts if candidate.split == "n" else 1
     hints = [f"tile.n = {columns} fits"] if columns else ["make tile.m smaller"]
     if candidate.schedule == "pipelined":
