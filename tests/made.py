@@ -21,6 +21,8 @@ KERNEL = '[kernel]\nname = "{name}"\nop = "matmul"\n'
 def load(directory: Path, text: str, name: str = "made_for_a_test_run") -> SourcedSpec:
     """Returns the spec of some TOML; `[kernel]` may lack its name and op, or be left out."""
     kernel = KERNEL.format(name=name)
+    if '\nop = "glu"\n' in text:  # It has a [kernel] of its own.
+        kernel = "[kernel]\n"
     path = directory / f"{name}.toml"
     with_kernel = (
         text.replace("[kernel]\n", kernel, 1) if "[kernel]" in text else text + kernel
