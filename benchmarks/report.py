@@ -28,6 +28,7 @@ AS_COMMITTED, NOT_MEASURED = "as committed", "not measured"
 MUTANTS = "mutants_gpu.json"
 H200 = "h200.json"
 FEATURES = "h200_features.json"
+EXAMPLE = "h200_jax_example.json"
 README = HERE.parent / "README.md"
 SECTION = re.compile("(<!-- h200 -->\n).*?(<!-- /h200 -->)", re.DOTALL)
 UNITS = {"s": "s", "mb": "MB"}
@@ -177,6 +178,61 @@ def exists(name):
     return (HERE / "results" / name).exists()
 
 
+def beside_example(record):
+    """Returns what `jax_example.py` measured of the same code, if it did."""
+    if not exists(EXAMPLE):
+        return None
+    for other in load(EXAMPLE)["results"]:
+        same = ("name", "shape", "source_digest")
+        if all(other[key] == record[key] for key in same):
+            return other["example_ratio"]
+    return None
+
+
+def example(result):
+    """Tells of JAX's shipped matmul beside ours."""
+    rows = [
+        (
+            " x ".join(map(str, each["shape"])),
+            each["name"],
+            f"{statistics.median(each['us']['ours']):.1f}",
+            f"{each['xla_ratio']:.3f}",
+            (
+                NOT_MEASURED
+                if each["example_ratio"] is None
+                else f"{each['example_ratio']:.3f}"
+            ),
+            each["detail"] or best_tried(each),
+        )
+        for each in result["results"]
+    ]
+    head = (
+        "m x n x k",
+        "kernel",
+        "us",
+        "XLA / ours",
+        "JAX's example / ours",
+        "its best",
+    )
+    return f"""## Beside JAX's shipped Hopper matmul
+
+`jax_example.py` compiled up to {result["most"]} configurations of it at every size, timed
+each, and took the best two again in turns with ours and XLA, {result["rounds"]} rounds, on one
+{result["machine"]["device"]}; [results/{EXAMPLE}](results/{EXAMPLE}) has them all.
+
+{table(head, rows)}
+
+"""
+
+
+def best_tried(record):
+    ran = [each for each in record["tried"] if each["us"] is not None]
+    if not ran:
+        return "none ran"
+    best = min(ran, key=lambda each: each["us"])
+    return f"{best['configuration']} ({len(ran)} ran)"
+
+
 def tuned_rows(records):
     for record in records:
         shape = " x ".join(map(str, record["shape"]))
@@ -187,6 +243,7 @@ def tuned_rows(records):
             continue
         time = record["timing"]
         ratios = {peer["name"]: peer["ratio"] for peer in record["peers"]}
+        ratios["jax-example"] = ratios.get("jax-example") or beside_example(record)
         yield (
             shape,
             name,
@@ -322,6 +379,7 @@ def page():
         "## Layouts, sizes, epilogues, batches, 8-bit floats\n\n`h200.py` measured them,"
         f" too, beside XLA's own formulation. {tuned(load(FEATURES), '../', FEATURES)}\n"
     )
+    shipped = exists(EXAMPLE) and example(load(EXAMPLE))
     where = "".join(
         timeline(json.loads(path.read_text("utf-8")), path.name)
         for path in sorted((HERE / "results").glob("timeline_*.json"))
@@ -330,7 +388,7 @@ def page():
 
 Written by `python benchmarks/report.py` from the files in [results/](results).
 
-{on_h200 or ""}{features or ""}{where}{found or ""}{proof(load("gpu_proof.json"))}
+{on_h200 or ""}{features or ""}{shipped or ""}{where}{found or ""}{proof(load("gpu_proof.json"))}
 {limits(load("register_limits.json"))}
 {on_gpu or ""}{speed(load("speed.json"))}"""
 

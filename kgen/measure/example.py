@@ -58,6 +58,16 @@ class Example:
                 sizes[axis] *= 2
         return sizes["m"], sizes["n"]
 
+    @property
+    def ring_bytes(self) -> int:
+        """SMEM that the ring of one CTA takes, at two bytes an element."""
+        rows, columns = self.tile_m, self.tile_n
+        if self.wg_dimension == "m":
+            rows *= 2
+        else:
+            columns *= 2
+        return 2 * (rows + columns) * self.tile_k * self.max_concurrent_steps
+
     def ctas(self, shape: tuple[int, int, int]) -> int:
         """Returns the tiles of CTAs that a product has."""
         m, n, _ = shape
@@ -68,8 +78,8 @@ class Example:
 def examples(problem: Problem) -> list[Example]:
     """Returns the configurations to try, the most promising first.
 
-    They are those of the shipped file's own sweep that divide the sizes, and then the
-    same with clusters of two, and with smaller tiles. Before all come those that keep
+    They are those of the shipped file's own sweep that divide the sizes and fit in SMEM,
+    and then the same with clusters of two, and with smaller tiles. Before all come those that keep
     the most SMs busy.
 
     Raises:
@@ -113,7 +123,8 @@ def _sweep() -> Iterator[Example]:
 def _divides(example: Example, shape: tuple[int, int, int]) -> bool:
     m, n, k = shape
     rows, columns = example.cluster_tile
-    return not (m % rows or n % columns or k % example.tile_k)
+    fits = example.ring_bytes <= SM_90A.smem_bytes
+    return fits and not (m % rows or n % columns or k % example.tile_k)
 
 
 def function(example: Example) -> Callable[..., Any]:

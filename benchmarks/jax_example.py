@@ -1,0 +1,138 @@
+"""Measures tuned kernels beside JAX's shipped Hopper matmul at the best of its sweep.
+
+    python benchmarks/jax_example.py benchmarks/h200.json \
+        --out benchmarks/results/h200_jax_example.json
+
+For every pair of the list, as `h200.py` takes it, the most promising configurations of the
+shipped file are compiled by threads of one process, which is much faster than a process
+each, and timed once. The best two, the kernel and XLA are then timed in turns. Every
+configuration that was tried is written down. Nothing is verified here: that is h200.py's
+part. A configuration that hangs ends the run: its limit is the caller's.
+"""
+
+import argparse
+import functools
+import importlib.util
+import json
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from kgen.code import code_digest
+from kgen.errors import KgenError
+from kgen.measure import example, machine, operands, peers, timing
+from kgen.measure.problem import Problem
+
+ARCH, DTYPE = "sm_90a", "bfloat16"
+FINALISTS = 2
+
+
+def function_of(path):
+    """Returns a module's matmul and its source."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.matmul, Path(path).read_text(encoding="utf-8")
+
+
+def compiled(function, sets):
+    """Returns an executable, or why there is none."""
+    try:
+        return timing.compile_each(function, sets)
+    except Exception as error:  # Whatever JAX raises is the configuration's result.
+        return f"{type(error).__name__}: {error}".splitlines()[0][:200]
+
+
+def sweep(problem, sets, threads, most):
+    """Returns what was tried, and the executables of the fastest by their names."""
+    try:
+        configurations = example.examples(problem)[:most]
+    except peers.NoPeerError as error:
+        return str(error), [], {}
+    functions = [example.function(each) for each in configurations]
+    executables = threads.map(functools.partial(compiled, sets=sets), functions)
+    names = map(str, configurations)
+    ready, tried = {}, []
+    for name, executable in zip(names, executables, strict=True):
+        if isinstance(executable, str):
+            tried.append({"configuration": name, "us": None, "detail": executable})
+        else:
+            ready[name] = executable
+    found = timing.interleave(ready, sets, rounds=2)
+    best = sorted(found, key=lambda name: found[name].median)
+    tried += [
+        {"configuration": name, "us": round(found[name].median, 3), "detail": ""}
+        for name in best
+    ]
+    return "", tried, {name: ready[name] for name in best[:FINALISTS]}
+
+
+def measure(path, shape, options, threads):
+    """Returns the record of one pair."""
+    problem = Problem(
+        shape=tuple(shape), layout="nn", operand_dtype=DTYPE, out_dtype=DTYPE
+    )
+    sets = operands.draw(problem, l2_bytes=machine.l2_bytes(ARCH))
+    matmul, source = function_of(path)
+    detail, tried, best = sweep(problem, sets, threads, options.most)
+    runs = {
+        "ours": timing.compile_each(matmul, sets),
+        "xla": peers.compile_xla(problem, sets),
+        **best,
+    }
+    found = timing.interleave(runs, sets, rounds=options.rounds)
+    ours = found["ours"].median
+    example_us = min((found[name].median for name in best), default=None)
+    return {
+        "name": Path(path).stem,
+        "shape": list(shape),
+        "source_digest": code_digest(source),
+        "us": {name: [round(us, 4) for us in each.us] for name, each in found.items()},
+        "xla_ratio": round(found["xla"].median / ours, 4),
+        "example_ratio": example_us and round(example_us / ours, 4),
+        "detail": detail,
+        "tried": tried,
+    }
+
+
+def run(options):
+    start, records = time.monotonic(), []
+    device = machine.describe(machine.find_gpu(ARCH))
+    with ThreadPoolExecutor(12) as threads:
+        for path, shape in json.loads(options.list.read_text(encoding="utf-8")):
+            if time.monotonic() - start > options.budget:
+                break
+            record = measure(path, shape, options, threads)
+            records.append(record)
+            document = {
+                "machine": device,
+                "rounds": options.rounds,
+                "most": options.most,
+                "results": records,
+            }
+            options.out.write_text(json.dumps(document, indent=1) + "\n")
+            print(
+                f"{time.monotonic() - start:4.0f} s  {record['name']} at {shape}: XLA"
+                f" {record['xla_ratio']}, JAX's example {record['example_ratio']}"
+                f" {record['detail']}",
+                flush=True,
+            )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("list", type=Path, help="JSON of [module, [m, n, k]] pairs")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--most", type=int, default=30, help="configurations of a size")
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--budget", type=float, default=300, help="seconds, about")
+    try:
+        return run(parser.parse_args())
+    except KgenError as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
