@@ -376,7 +376,7 @@ def page():
         f" {tuned(load(H200), '../', H200)}\n"
     )
     features = exists(FEATURES) and (
-        "## Layouts, sizes, epilogues, batches, 8-bit floats\n\n`h200.py` measured them,"
+        "## Layouts, sizes, epilogues, 8-bit floats\n\n`h200.py` measured them,"
         f" too, beside XLA's own formulation. {tuned(load(FEATURES), '../', FEATURES)}\n"
     )
     shipped = exists(EXAMPLE) and example(load(EXAMPLE))

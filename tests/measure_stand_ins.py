@@ -65,7 +65,12 @@ def write_module(directory, name="made_up", *, dtype="bfloat16", layout="nn", bo
     return path
 
 
-SWEPT = Problem(shape=(64, 128, 64), operand_dtype="bfloat16", out_dtype="bfloat16")
+SWEPT = Problem(
+    shape=(64, 128, 64),
+    operand_dtype="bfloat16",
+    b_dtype="bfloat16",
+    out_dtype="bfloat16",
+)
 """A product for which the sweep has six configurations."""
 
 PLANTED = ("hang", "abort", "raise", "wrong", "20 us", "10 us")

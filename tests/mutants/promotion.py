@@ -11,7 +11,9 @@ FIRST_LOST = Kind(GROUP, "total begins with one", "the total does not begin with
 WRONG_BLOCK = Kind(
     GROUP, "scale of another block", "a step is scaled by another's scale"
 )
-SCALE_MISSED = Kind(GROUP, "scale missed", "the scales of an operand are left out")
+SCALE_MISSED = Kind(
+    GROUP, "scale of a block missed", "the scales of an operand are left out"
+)
 WRONG_ROWS = Kind(
     GROUP, "scale of other rows", "rows of A get those of another warpgroup"
 )

@@ -115,7 +115,7 @@ def test_an_operation_that_nobody_brings():
     assert (outcome.exit_code, outcome.stderr) == (
         3,
         'specs/one.toml:3: KG005 kernel.op = "folds" is not allowed\n'
-        '  allowed: "matmul", "dispatch" or "fold"\n'
+        '  allowed: "matmul", "glu", "dispatch" or "fold"\n'
         '  hint: did you mean "fold"?\n'
         "Found 1 problem.\n",
     )
@@ -133,7 +133,7 @@ def test_two_packages_with_one_operation():
 
 def test_kgens_own_operations_stay_its_own():
     install("bend", "import nothing_like_this\n", "matmul = plug_bend:OPERATION\n")
-    assert operations.names() == ("matmul", "dispatch")
+    assert operations.names() == ("matmul", "glu", "dispatch")
     spec("matmul")
     assert kgen("render", "--no-verify").exit_code == 0
 

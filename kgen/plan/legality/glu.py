@@ -32,7 +32,7 @@ def persistent(candidate: "Candidate") -> Iterator[Finding]:
 
 @rule(
     "KG651",
-    title="A gated linear unit has no epilogue, and the plainest persistent schedule",
+    title="A gated linear unit has the plainest persistent schedule",
     reason="Its two products are combined where an epilogue would stand. The other "
     "schedules are those of a single product.",
     source="kgen",
