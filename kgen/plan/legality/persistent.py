@@ -140,8 +140,7 @@ def ping_pong(candidate: "Candidate") -> Iterator[Finding]:
     reason="A single warpgroup multiplies at a time: with none in flight the tensor "
     "cores wait for it between two steps. Its slots are released by the kernel itself, "
     "one step later.",
-    source="kgen; measured on one NVIDIA H200: none in flight took 19.9 us at "
-    "16896x512x640, one took 18.0",
+    source="kgen",
     bad=WS + "persistent = true\nping_pong = true\n[pipeline]\nwgmma_in_flight = 0",
     good=WS + "persistent = true\nping_pong = true\n[pipeline]\nwgmma_in_flight = 1",
 )
