@@ -7,13 +7,14 @@ For every pair of the list, as `h200.py` takes it, the most promising configurat
 shipped file are compiled by threads of one process, which is much faster than a process
 each, and timed once. The best two, the kernel and XLA are then timed in turns. Every
 configuration that was tried is written down. Nothing is verified here: that is h200.py's
-part. A configuration that hangs ends the run: its limit is the caller's.
+part. Every size has a process of its own.
 """
 
 import argparse
 import functools
 import importlib.util
 import json
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -97,28 +98,59 @@ def measure(path, shape, options, threads):
     }
 
 
-def run(options):
-    start, records = time.monotonic(), []
+def one(options):
+    """Measures one pair and prints its record: what a process of its own does."""
     device = machine.describe(machine.find_gpu(ARCH))
+    path, shape = json.loads(options.one)
     with ThreadPoolExecutor(12) as threads:
-        for path, shape in json.loads(options.list.read_text(encoding="utf-8")):
-            if time.monotonic() - start > options.budget:
-                break
-            record = measure(path, shape, options, threads)
-            records.append(record)
-            document = {
-                "machine": device,
+        record = measure(path, shape, options, threads)
+    print(json.dumps({"machine": device, **record}))
+
+
+def in_a_process(pair, options):
+    """Returns the record of a pair, or why there is none.
+
+    What aborts or hangs ends one size, not the run.
+    """
+    command = [sys.executable, __file__, str(options.list), "--out", str(options.out)]
+    command += ["--one", json.dumps(pair), "--most", str(options.most)]
+    command += ["--rounds", str(options.rounds)]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=options.limit, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"no result within {options.limit:g} s"
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or ["nothing was said"]
+        told = next((line for line in lines if line.startswith("error: ")), lines[-1])
+        return f"it ended with {done.returncode}: {told}"
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def run(options):
+    start, document = time.monotonic(), None
+    for pair in json.loads(options.list.read_text(encoding="utf-8")):
+        if time.monotonic() - start > options.budget:
+            break
+        record = in_a_process(pair, options)
+        told = record
+        if not isinstance(record, str):
+            document = document or {
+                "machine": record["machine"],
                 "rounds": options.rounds,
                 "most": options.most,
-                "results": records,
+                "results": [],
             }
+            del record["machine"]
+            document["results"].append(record)
             options.out.write_text(json.dumps(document, indent=1) + "\n")
-            print(
-                f"{time.monotonic() - start:4.0f} s  {record['name']} at {shape}: XLA"
-                f" {record['xla_ratio']}, JAX's example {record['example_ratio']}"
-                f" {record['detail']}",
-                flush=True,
+            told = (
+                f"XLA {record['xla_ratio']}, JAX's example {record['example_ratio']}"
+                f" {record['detail']}"
             )
+        print(f"{time.monotonic() - start:4.0f} s  {pair[0]} at {pair[1]}: {told}")
+    return int(document is None)
 
 
 def main():
@@ -128,8 +160,11 @@ def main():
     parser.add_argument("--most", type=int, default=30, help="configurations of a size")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--budget", type=float, default=300, help="seconds, about")
+    parser.add_argument("--limit", type=float, default=90, help="seconds of one size")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_args()
     try:
-        return run(parser.parse_args())
+        return one(options) if options.one else run(options)
     except KgenError as error:
         sys.exit(f"error: {error}")
 
