@@ -292,12 +292,13 @@ def tuned(result, root, name):
     )
     same = sum(is_committed(r["name"], r) == AS_COMMITTED for r in records)
     results = f"{root}benchmarks/results/{name}"
+    rest = "; the others were measured in an earlier one" * (same < len(records))
     return f"""One {machine["device"]}, JAX {machine["jax"]}, CUDA {machine["cuda"]}, driver
 {machine["driver"]}: medians of {result["rounds"]} rounds in turns with the others, on
 independent normal values, each time on other operands than L2 holds. Above 1 is faster
 than the other. {verified} of {len(records)} passed `kgen verify --level gpu` in the same
 run; [every round's time]({results}). The code of {same} of {len(records)} is the one that
-is committed; the others were measured in an earlier one.
+is committed{rest}.
 
 {table(head, tuned_rows(records)).replace("{root}", root)}
 

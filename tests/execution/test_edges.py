@@ -7,7 +7,7 @@ import pytest
 from alone import NO_KGEN, run_tests
 from made import plan
 from mutants.nursery import Nursery
-from oldest import IS_OLDEST_JAX
+from oldest import every_third
 
 from kgen.emit.render import render
 from kgen.pipeline import request_of
@@ -122,11 +122,7 @@ def prover():
     nursery.close()
 
 
-# With the oldest JAX every third, for the time.
-HERE = [*KERNELS][:: 3 if IS_OLDEST_JAX else 1]
-
-
-@pytest.mark.parametrize("name", HERE)
+@pytest.mark.parametrize("name", every_third((name,) for name in KERNELS))
 def test_every_size_passes(name, prover, tmp_path):
     layout, order, tables, sizes = KERNELS[name]
     kernel = f'[kernel]\nlayout = "{layout}"\nout_order = "{order}"\n'

@@ -6,7 +6,7 @@ import pytest
 from alone import NO_KGEN, run_tests
 from made import plan, request_at
 from mutants.nursery import Nursery
-from oldest import IS_OLDEST_JAX
+from oldest import every_third
 
 from kgen.emit.render import render
 from kgen.verify.request import LOWER, SIMULATE, STATIC
@@ -48,8 +48,6 @@ CASES = [
     (schedule, *KINDS[(3 * index + 1) % len(KINDS)])
     for index, schedule in enumerate(SCHEDULES)
 ]
-# With the oldest JAX every third, for the time.
-HERE = CASES[:: 3 if IS_OLDEST_JAX else 1]
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +58,7 @@ def prover():
     nursery.close()
 
 
-@pytest.mark.parametrize(("schedule", "layout", "order"), HERE)
+@pytest.mark.parametrize(("schedule", "layout", "order"), every_third(CASES))
 def test_layout_passes(schedule, layout, order, prover, tmp_path):
     tables, size = SCHEDULES[schedule]
     kernel = f'[kernel]\nlayout = "{layout}"\nout_order = "{order}"\n'

@@ -1,11 +1,11 @@
 """KG62x: clusters, persistent and ping-pong kernels, split K and swapped operands."""
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kgen.float8 import FLOAT8
 from kgen.plan.legality.base import Finding, rule
+from kgen.spec.wording import write_value
 
 if TYPE_CHECKING:
     from kgen.plan.candidate import Candidate
@@ -129,8 +129,8 @@ def ping_pong(candidate: "Candidate") -> Iterator[Finding]:
         if found != allowed:
             yield Finding(
                 key,
-                f"{key} = {_toml(found)} with ping_pong = true",
-                "without this key" if allowed is None else _toml(allowed),
+                f"{key} = {write_value(found)} with ping_pong = true",
+                "without this key" if allowed is None else write_value(allowed),
             )
 
 
@@ -151,7 +151,3 @@ def one_in_flight(candidate: "Candidate") -> Iterator[Finding]:
             yield Finding(
                 f"pipeline.{key}", f"{key} = {steps} with ping_pong = true", "1"
             )
-
-
-def _toml(value: object) -> str:
-    return json.dumps(value)
