@@ -43,7 +43,8 @@ class Output:
 
     Attributes:
       values: What it holds, exactly, before it is rounded to the output's dtype.
-      error: By how much a right kernel may be off before that.
+      error: By how much a right kernel may be off before that; infinite where a step
+        overflows its dtype, so that nothing can be said.
       exact: Whether it may not be off at all.
     """
 
@@ -87,7 +88,8 @@ def evaluate(
     for step in steps:
         if step.op == "save":
             saved.append(state)
-        else:
+            continue
+        with np.errstate(invalid="ignore"):  # Of infinities, where a cast overflows.
             state = _apply(step, state, arguments.get(step.argument), approximates)
     return tuple(
         Output(values=each.x, error=each.error, exact=each.exact)
@@ -131,10 +133,12 @@ def _cast(step: Step, state: _State, _: Array | None) -> _State:
     narrow = FORMATS[step.dtype]
     x = narrow.round(state.x)
     if state.exact:
-        return state.to(x, state.error)
+        return state.to(x, np.where(np.isinf(x), np.inf, state.error))
     # Of two values that are close together each may be rounded in another direction.
     rounding = 2 * narrow.unit_roundoff * (np.abs(state.x) + state.error)
-    return state.to(state.x, state.error + rounding + narrow.smallest, exact=False)
+    error = state.error + rounding + narrow.smallest
+    overflow = np.isinf(narrow.round(np.abs(state.x) + error))
+    return state.to(state.x, np.where(overflow, np.inf, error), exact=False)
 
 
 _LINEAR: dict[str, Callable[[Step, _State, Array | None], _State]] = {

@@ -26,6 +26,8 @@ BLOCK_SIZES = (256, 192, 128, 96, 64, 32, 16, 8)
 BLOCK_IS_WRONG = 0.8
 """Share of wrong elements from which a block counts as wrong as a whole: on small
 integers a few elements are right by chance."""
+ENOUGH = 0.5
+"""Share of elements that a reference must tell more of than that they overflow."""
 
 
 class BadReferenceError(ValueError):
@@ -108,6 +110,9 @@ def exact(
 ) -> str | None:
     """Compares bit for bit; zeros of either sign are equal.
 
+    A sum beyond the largest number of `out_dtype` is rounded to an infinity there, as
+    a GPU does it.
+
     Args:
       result: What the kernel returned.
       expected: The exact result, before it is rounded to `out_dtype`.
@@ -117,7 +122,7 @@ def exact(
       suspects: Makes the results of well-known faults, by name and not rounded.
 
     Raises:
-      BadReferenceError: a sum is not exact where it is added or overflows `out_dtype`.
+      BadReferenceError: a sum is not exact where it is added, or most overflow.
     """
     _check_finite(expected)
     limit, where = 2.0**ACCUMULATOR.precision, "in float32"
@@ -129,7 +134,7 @@ def exact(
         )
     out = FORMATS[out_dtype]
     rounded = out.round(expected)
-    _check_finite(rounded, f" after rounding to {out_dtype}")
+    _check_overflow(rounded, out_dtype)
     wrong = result != rounded
     if result.shape == expected.shape and not wrong.any():
         return None
@@ -141,17 +146,25 @@ def close(
 ) -> str | None:
     """Compares within `allowed`, the largest error of every element.
 
+    Where an expected value may be beyond the largest number of `out_dtype`, an infinity
+    is right too.
+
     Raises:
-      BadReferenceError: an expected value or an allowed error is not finite.
+      BadReferenceError: an expected value or an allowed error is not finite, or most
+        values overflow.
     """
     _check_finite(expected)
     _check_finite(allowed, " (allowed error)")
+    out = FORMATS[out_dtype]
+    _check_overflow(out.round(expected), out_dtype)
+    extreme = out.round(expected + np.copysign(allowed, expected))
     with np.errstate(invalid="ignore"):
         # Written so that a NaN in the result is wrong.
         wrong = ~(np.abs(result - expected) <= allowed)
+        wrong &= ~(np.isinf(extreme) & (result == extreme))
     if not wrong.any():
         return None
-    return _report(result, expected, wrong, out=FORMATS[out_dtype], allowed=allowed)
+    return _report(result, expected, wrong, out=out, allowed=allowed)
 
 
 def equal(result: Array, expected: Array) -> str | None:
@@ -173,6 +186,16 @@ def _check_finite(values: Array, what: str = "") -> None:
         place = tuple(bad[0])
         raise BadReferenceError(
             f"the reference{what} is {values[place]} at {_index(place)}"
+        )
+
+
+def _check_overflow(rounded: Array, dtype: str) -> None:
+    """Checks that enough of a reference is finite in the result's dtype."""
+    infinite = ~np.isfinite(rounded)
+    if np.count_nonzero(infinite) > ENOUGH * infinite.size:
+        raise BadReferenceError(
+            f"{np.count_nonzero(infinite)} of {rounded.size} elements of the reference"
+            f" overflow {dtype}, too many for a test"
         )
 
 
@@ -211,7 +234,8 @@ def _pattern(
     for name, values in suspects():
         if np.array_equal(result, out.round(values)):
             return f"the result is {name}"
-    steps = np.abs(result - expected)[wrong] / out.ulp(expected)[wrong]
+    with np.errstate(invalid="ignore"):
+        steps = np.abs(result - expected)[wrong] / out.ulp(expected)[wrong]
     if steps.max() <= 2:
         return "each is off by a rounding or two, as after a cast that comes too early"
     if not result[wrong].any():

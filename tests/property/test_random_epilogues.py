@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from made import load, module
 
@@ -111,6 +111,10 @@ def test_a_module_is_python_and_says_what_it_computes(text):
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
 @given(specs(schedules=("pipelined", "split_m", "split_n", "split_k", "swapped")))
+@example(
+    '[tile]\nm = 64\nn = 128\n[dtypes]\nout = "float16"\n'
+    '[[epilogue]]\nop = "scale"\nvalue = 448.0\n'
+)
 def test_a_planned_epilogue_is_right(text):
     made, _ = plan_or_problems(text)
     assume(made is not None)

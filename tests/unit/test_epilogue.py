@@ -12,6 +12,8 @@ from kgen.epilogue import numerics, steps
 from kgen.epilogue.steps import Step
 from kgen.errors import SpecError
 from kgen.spec.locate import locate
+from kgen.verify import epilogue
+from kgen.verify.compare import BadReferenceError
 
 CHAIN = "".join(
     f"[[epilogue]]\n{step}\n"
@@ -98,6 +100,52 @@ def test_a_cast_rounds_to_nearest():
     output = evaluate(Step(op="cast", dtype="bfloat16"), [[257.0, 259.0]])
     assert output.values.tolist() == [[256.0, 260.0]]
     assert output.exact
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_nothing_is_said_of_what_a_cast_overflows(exact):
+    cast = Step(op="cast", dtype="float16")
+    product = np.array([[70_000.0, -70_000.0, 60_000.0, 65_504.0]])
+    (output,) = numerics.evaluate(
+        (cast, Step(op="scale", value=0.0)),
+        product,
+        np.zeros_like(product) if exact else np.ones_like(product),
+        {},
+        exact=exact,
+        approximates=False,
+    )
+    settled = np.isfinite(output.values) & np.isfinite(output.error)
+    # 65520 is where infinity begins: an error and a rounding reach it from 65504.
+    assert settled.tolist() == [[False, False, True, exact]]
+
+
+def of_overflow(product, found):
+    """Returns what is said of a chain that casts to float16 and halves."""
+    chain = (Step(op="cast", dtype="float16"), Step(op="scale", value=0.5))
+    outputs = numerics.evaluate(
+        chain, product, np.zeros_like(product), {}, exact=True, approximates=False
+    )
+    return epilogue.check(
+        [found],
+        outputs,
+        magnitude=np.abs(product),
+        out_dtype="float32",
+        operand_dtype="float32",
+        suspects=tuple,
+    )
+
+
+def test_elements_that_overflow_within_an_epilogue_are_not_compared():
+    product = np.array([[70_000.0, 2.0, 4.0]])
+    assert of_overflow(product, np.array([[np.inf, 1.0, 2.0]])) is None
+    assert of_overflow(product, np.array([[35_000.0, 1.0, 2.0]])) is None
+    assert "got 3, expected 2" in of_overflow(product, np.array([[np.inf, 1.0, 3.0]]))
+
+
+def test_an_epilogue_that_mostly_overflows_is_no_test():
+    product = np.array([[70_000.0, 70_000.0, 4.0]])
+    with pytest.raises(BadReferenceError, match=r"2 of 3 .* within the epi"):
+        of_overflow(product, product)
 
 
 def test_what_float32_cannot_hold_is_not_exact():

@@ -168,9 +168,38 @@ def test_a_reference_that_is_not_finite_is_an_error(bad, expected):
         compare.close(expected, expected, np.ones(SHAPE), out_dtype="float16")
 
 
-def test_a_reference_that_overflows_the_result_is_an_error():
-    with pytest.raises(BadReferenceError, match="after rounding to float16 is inf at "):
-        exact(np.full((1, 1), np.inf), np.full((1, 1), 70_000.0))
+def test_a_sum_beyond_the_largest_number_becomes_an_infinity(expected):
+    expected[0] = 70_000.0
+    expected[1] = -70_000.0
+    rounded = FORMATS["float16"].round(expected)
+    assert exact(rounded, expected) is None
+    close = compare.close(rounded, expected, np.ones(SHAPE), out_dtype="float16")
+    assert close is None
+    assert "got 65504, expected inf" in exact(np.clip(rounded, -65504, 65504), expected)
+    assert "got inf, expected -inf" in exact(np.abs(rounded), expected)
+    text = compare.close(-rounded, expected, np.ones(SHAPE), out_dtype="float16")
+    assert "got -inf, expected 70000 within 1;" in text
+
+
+def test_near_the_largest_number_an_infinity_is_close():
+    expected = np.array([[65_519.0, 1.0, 1.0]])  # 65520 is where infinity begins.
+    infinity = np.array([[np.inf, 1.0, 1.0]])
+    for allowed, right in ((2.0, True), (0.5, False)):
+        errors = np.full((1, 3), allowed)
+        text = compare.close(infinity, expected, errors, out_dtype="float16")
+        assert (text is None) == right
+
+
+def test_a_reference_that_mostly_overflows_is_an_error():
+    expected = np.array([[70_000.0, 70_000.0, 1.0]])
+    with pytest.raises(
+        BadReferenceError, match="2 of 3 elements of the reference over"
+    ):
+        exact(FORMATS["float16"].round(expected), expected)
+    with pytest.raises(
+        BadReferenceError, match="2 of 3 elements of the reference over"
+    ):
+        compare.close(expected, expected, np.ones((1, 3)), out_dtype="float16")
 
 
 def test_sums_that_float32_cannot_hold_are_an_error():
