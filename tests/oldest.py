@@ -11,6 +11,11 @@ from kgen.verify.simulate.gaps import FIRST
 
 IS_OLDEST_JAX = importlib.metadata.version("jax") == FIRST
 
+newest_only = pytest.mark.skipif(
+    IS_OLDEST_JAX, reason="does not depend on JAX's version: run with a newer one"
+)
+"""For what uses JAX, but none of what differs between its versions."""
+
 
 def every_third(values):
     """Returns tuples as parameters; with the oldest JAX two of three are skipped."""

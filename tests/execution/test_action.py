@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 from commands import kgen
+from oldest import newest_only
+
+pytestmark = newest_only
 
 ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 from measure_stand_ins import SESSION, write_module
+from oldest import newest_only
 
 from kgen.measure import bench, files, sweep
 from kgen.verify.request import LevelResult, Verdict
+
+pytestmark = newest_only
 
 TESTS = Path(__file__).parents[1]
 BENCHMARKS = TESTS.parent / "benchmarks"

@@ -122,7 +122,7 @@ def prover():
     nursery.close()
 
 
-@pytest.mark.parametrize("name", every_third((name,) for name in KERNELS))
+@pytest.mark.parametrize("name", every_third((each,) for each in KERNELS))
 def test_every_size_passes(name, prover, tmp_path):
     layout, order, tables, sizes = KERNELS[name]
     kernel = f'[kernel]\nlayout = "{layout}"\nout_order = "{order}"\n'

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import jax
 import pytest
+from oldest import newest_only
 from verify_requests import request
+
+pytestmark = newest_only
 
 ROOT = Path(__file__).parents[2]
 NOT_ON_THE_GPU_MACHINE = ("pydantic", "black", "platformdirs", "hypothesis")

@@ -5,11 +5,14 @@ import os
 
 import pytest
 from made import plan
+from oldest import newest_only
 
 from kgen.emit.render import render
 from kgen.pipeline import request_of
 from kgen.verify import RequestCase, verify
 from kgen.verify.request import SIMULATE
+
+pytestmark = newest_only
 
 TABLES = """[tile]
 m = 64

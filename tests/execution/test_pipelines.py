@@ -37,7 +37,7 @@ SCHEDULES = {
         for ring in rings
     ],
 )
-def test_every_number_of_steps_is_right(schedule, stages, delay, tmp_path):
+def test_every_kind_of_number_of_steps_is_right(schedule, stages, delay, tmp_path):
     if IS_OLDEST_JAX and (stages, delay) not in FEW_RINGS:
         pytest.skip("with the oldest JAX, the tightest rings only")
     # As many in flight as the delay allows: the hardest case.
@@ -46,9 +46,9 @@ def test_every_number_of_steps_is_right(schedule, stages, delay, tmp_path):
         f"wgmma_in_flight = {delay}\n"
     )
     made = module(tmp_path, plan(tmp_path, SCHEDULES[schedule] + pipeline))
-    # Up to a step more than twice around the ring.
-    most = min(2 * stages + 1, MOST_STEPS)
-    made.simulate(made.at(*((1, 1, steps) for steps in range(1, most + 1))))
+    # One step, a ring that is full but for one or by one, and twice around it and one.
+    numbers = {1, stages - 1, stages, stages + 1, min(2 * stages + 1, MOST_STEPS)}
+    made.simulate(made.at(*((1, 1, steps) for steps in sorted(numbers - {0}))))
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from oldest import newest_only
+
+pytestmark = newest_only
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs" / "example_plugin"

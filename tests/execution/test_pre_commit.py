@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 import yaml
 from commands import kgen
+from oldest import newest_only
+
+pytestmark = newest_only
 
 MANIFEST = Path(__file__).parents[2] / ".pre-commit-hooks.yaml"
 SPEC = '[kernel]\nname = "{name}"\nop = "matmul"\n[tile]\nm = 64\nn = {n}\n'

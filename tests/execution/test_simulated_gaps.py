@@ -38,7 +38,7 @@ def run(function, *inputs, x64=False):
     diagnosis.install()
     interpreter = upstream.Interpreter(wgmma.POSITIONS)
     simulator = simulate.Simulator(function, None, FILE, interpreter, print)
-    with simulate._x64_mode(enabled=x64):
+    with simulate._settings(x64=x64):
         with upstream.interpreted(interpreter.params):
             kernel = jax.jit(function).lower(*inputs).compile()
         return simulator._execute(kernel, inputs)

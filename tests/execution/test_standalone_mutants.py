@@ -15,8 +15,11 @@ import pytest
 from made import plan
 from mutants import catalogue
 from mutants.bases import RENDERED
+from oldest import newest_only
 
 from kgen.emit.render import render
+
+pytestmark = newest_only
 
 # The mutant, and what one of its failures must say.
 BROKEN = {

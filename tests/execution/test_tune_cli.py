@@ -8,12 +8,15 @@ from pathlib import Path
 
 import commands
 import pytest
+from oldest import newest_only
 from tune_searches import SPEC, TESTS, started
 
 from kgen.cli import tune as command
 from kgen.tune import session
 from kgen.tune.store import read
 from kgen.tune.tasks import Limits
+
+pytestmark = newest_only
 
 SHAPE = "256,512,256"
 

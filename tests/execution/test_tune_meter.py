@@ -5,11 +5,14 @@ import functools
 import jax
 import jax.numpy as jnp
 import pytest
+from oldest import newest_only
 
 from kgen.measure import machine, timing
 from kgen.measure.peers import xla
 from kgen.measure.problem import Problem
 from kgen.tune.meter import GpuMeter, WrongResultError, worst_error
+
+pytestmark = newest_only
 
 SHAPE = (128, 128, 512)
 

@@ -7,10 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
+from oldest import newest_only
 
 from kgen.measure.problem import Problem
 from kgen.tune.pool import Pool
 from kgen.tune.tasks import Limits, PoolError, Setup, Task
+
+pytestmark = newest_only
 
 PROBLEM = Problem(shape=(128, 128, 64), operand_dtype="bfloat16", out_dtype="bfloat16")
 LIMITS = Limits(start=60, prepare=1.5, measure=1.5)

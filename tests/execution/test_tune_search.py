@@ -5,10 +5,13 @@ import time
 from pathlib import Path
 
 import pytest
+from oldest import newest_only
 from tune_searches import SPEC, TESTS, search, started, subject_here
 
 from kgen.tune.records import SEARCH
 from kgen.tune.store import read
+
+pytestmark = newest_only
 
 
 @pytest.fixture

@@ -10,6 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from oldest import newest_only
+
+pytestmark = newest_only
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = '[kernel]\nname = "{name}"\nop = "matmul"\n[tile]\nm = 64\nn = {n}\n'

@@ -10,7 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from oldest import newest_only
+
 from kgen.resources import templates_dir
+
+pytestmark = newest_only
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = """

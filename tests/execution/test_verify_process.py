@@ -12,10 +12,13 @@ import time
 from pathlib import Path
 
 import pytest
+from oldest import newest_only
 from verify_requests import request
 
 from kgen.verify import process, verify
 from kgen.verify.scratch import private_directory, remove_left_behind
+
+pytestmark = newest_only
 
 ROOT = Path(process.__file__).parents[2]
 FOREVER = "while True:\n    pass\n"

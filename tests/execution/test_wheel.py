@@ -7,6 +7,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from oldest import newest_only
+
+pytestmark = newest_only
 
 ROOT = Path(__file__).parents[2]
 

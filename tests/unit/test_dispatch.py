@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from commands import kgen
 from dispatched import HEAD, write_dispatch, write_kernels
+from oldest import newest_only
 
 from kgen import beside
 from kgen.emit import provenance
@@ -19,6 +20,8 @@ from kgen.plan import dispatch_rules, make_plan
 from kgen.plan.dispatch import Kernel, distance
 from kgen.rules import all_rules
 from kgen.spec.load import load_file
+
+pytestmark = newest_only
 
 ROOT = Path(__file__).parents[2]
 RULES = [rule for code, rule in all_rules().items() if code.startswith("KG9")]

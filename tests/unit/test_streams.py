@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from oldest import newest_only
+
+pytestmark = newest_only
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -3,10 +3,13 @@
 from pathlib import Path
 
 import pytest
+from oldest import newest_only
 
 from kgen.errors import FileError, SpecError, UsageError
 from kgen.targets import Asked, find_targets
 from kgen.verify.request import OperandCase, RequestCase
+
+pytestmark = newest_only
 
 ROOT = Path(__file__).parents[2]
 SPEC = '[kernel]\nname = "small"\nop = "matmul"\n[tile]\nm = 64\nn = 128\n'

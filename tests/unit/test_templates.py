@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 from commands import kgen
 from made import plan
+from oldest import newest_only
 
 from kgen.emit import provenance
 from kgen.emit.render import render
 from kgen.errors import TemplateError
 from kgen.resources import templates_dir
+
+pytestmark = newest_only
 
 EXTENDS = '{% extends "kgen/matmul.py.jinja" %}\n'
 SPEC = '[kernel]\nname = "gemm"\nop = "matmul"\n'

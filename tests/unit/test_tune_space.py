@@ -4,6 +4,7 @@ import itertools
 
 import made
 import pytest
+from oldest import newest_only
 
 from kgen.errors import SpecError, UsageError
 from kgen.spec.document import document_of
@@ -13,6 +14,8 @@ from kgen.spec.tune import MAX_CANDIDATES, axes, without
 from kgen.tune import choose, session
 from kgen.tune.prune import DEEPEST, Pruner
 from kgen.tune.space import Candidate, default, of_axes
+
+pytestmark = newest_only
 
 NUM_SMS = 132
 SPEC = Spec.model_validate({"kernel": {"name": "gemm", "op": "matmul"}})

@@ -7,9 +7,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from oldest import newest_only
 from verify_requests import request
 
 from kgen.verify import DEFAULT_LEVELS, LevelResult, Verdict, cache, process, verify
+
+pytestmark = newest_only
 
 PASSED = Verdict(
     levels=tuple(

@@ -7,9 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from oldest import newest_only
 
 from kgen.verify import ptxas
 from kgen.verify.ptxas import Kernel, Message, Report, parse
+
+pytestmark = newest_only
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "gpu_proof.json"
 NAME = "anonymous_mosaic_gpu_kernel"

@@ -20,8 +20,6 @@ from kgen.verify.request import FUNCTION, Case, Request
 from kgen.verify.simulate import callbacks, diagnosis, install, wgmma
 from kgen.verify.simulate.unmodelled import failure
 
-# The kernel runs once or twice, mostly in callbacks.
-FAST_COMPILATION = {"xla_backend_optimization_level": 0}
 X64_MODES = (False, True)
 """x64 modes in which the first case runs."""
 UNTOLD_RACE = "data race; the interpreter does not say where"
@@ -66,17 +64,24 @@ def run(
 
 
 @contextlib.contextmanager
-def _x64_mode(*, enabled: bool) -> Iterator[None]:
-    """Switches x64 mode for all threads; `jax.enable_x64` would do so for this one."""
+def _settings(*, x64: bool) -> Iterator[None]:
+    """Switches x64 mode, and compiles fast: what is compiled runs once or twice.
+
+    For all threads, since the interpreter's compile too; `jax.enable_x64` would switch
+    this one's mode.
+    """
     import jax
 
     config: Any = jax.config
-    before = config.jax_enable_x64
-    config.update("jax_enable_x64", enabled)
+    settings = {"jax_enable_x64": x64, "jax_disable_most_optimizations": True}
+    before = {name: config.values[name] for name in settings}
+    for name, value in settings.items():
+        config.update(name, value)
     try:
         yield
     finally:
-        config.update("jax_enable_x64", before)
+        for name, value in before.items():
+            config.update(name, value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +98,7 @@ class Simulator:
         """Compiles the kernel once for a case and runs it on every kind of inputs."""
         at = f"{case}, x64 mode" if x64 else str(case)
         self.progress(at)
-        with _x64_mode(enabled=x64):
+        with _settings(x64=x64):
             try:
                 kernel = self._compile(case)
             except Exception as error:
@@ -118,7 +123,7 @@ class Simulator:
             lowered = jax.jit(called(self.function, case)).lower(
                 *operands(self.request, case)
             )
-        compiled: Callable[..., Any] = lowered.compile(FAST_COMPILATION)
+        compiled: Callable[..., Any] = lowered.compile()
         return compiled
 
     def _execute(self, kernel: Callable[..., Any], inputs: list[Any]) -> Any:
