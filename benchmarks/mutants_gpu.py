@@ -5,8 +5,8 @@
 
 `pack` renders the mutants of tests/mutants, and the kernels without a fault, into a
 manifest. `run` gives each a process of its own, several at a time, at the size of its
-request (integers and normal values) and, on integers, at some 4096 x 4096 x 4096, where
-all SMs are busy. What becomes of a mutant, the worst of:
+request (integers and normal values) and, plain products on integers, at some 4096 x
+4096 x 4096, where all SMs are busy. What becomes of a mutant, the worst of:
 
   hang               its kernel did not end within the limit, and was killed
   error              an exception or the end of the process; its first line

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import jax
 import pytest
+from mutants.catalogue import mutants, originals
 from oldest import newest_only
 from verify_requests import request
 
@@ -188,3 +189,20 @@ def test_needs_no_package_that_the_gpu_machine_lacks():
         env={"PYTHONPATH": f"{ROOT}:{ROOT / 'benchmarks'}", "JAX_PLATFORMS": "cpu"},
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_knows_epilogues(script, tmp_path):
+    kernels = {each.name: each.request for each in (*originals(), *mutants())}
+    entries = [
+        {**entry("right"), "name": name, "kind": kind, "request": asked.to_json()}
+        for name, kind, asked in (
+            ("right", "", kernels["chain_linear"]),
+            ("wrong", "fault", kernels["chain_linear__bias_added_twice"]),
+        )
+    ]
+    (tmp_path / script.MANIFEST).write_text(json.dumps(entries))
+    assert script.run(options(tmp_path)) == 0
+    found = json.loads((tmp_path / "out.json").read_text())["kernels"]
+    assert [each["outcome"] for each in found] == ["right", "wrong silently"]
+    # A large product is prepared for what is a product and no more.
+    assert [len(each["results"]) for each in found] == [2, 2]
