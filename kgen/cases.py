@@ -1,5 +1,6 @@
 """The sizes at which a module is verified, in tiles."""
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -65,6 +66,66 @@ def edges(
         ((m, 2 * n, k), 1),
         ((3, 2 * n + 7, 2 * stages * k - 3), 2),
         ((prime_from(2 * m + 3), prime_from(n // 2), prime_from(k + 3)), 2),
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Batch:
+    """A product of several matrices.
+
+    Attributes:
+      a_batch: Leading dimensions of A.
+      b_batch: Leading dimensions of B.
+      size: m, n and k.
+      ctas: CTAs that share the tiles of a persistent kernel, or clusters of them; else 0.
+    """
+
+    a_batch: tuple[int, ...]
+    b_batch: tuple[int, ...]
+    size: tuple[int, int, int]
+    ctas: int
+
+
+def batches(
+    blocks: tuple[int, int, int], stages: int, *, persistent: bool, any_edge: bool
+) -> tuple[Batch, ...]:
+    """Returns batches of small products.
+
+    No batch at all; one of each operand; one of A or B alone; both repeated along
+    another dimension. Tiles along each dimension are one, two or three, and steps more
+    than `stages` in one case. A persistent kernel has one CTA, one for each tile, and
+    shares in which the border between two matrices falls to any place.
+    """
+    leading = (
+        ((), ()),
+        ((2,), (2,)),
+        ((3,), ()),
+        ((1,), (2,)),
+        ((2, 1), (3,)),
+    )
+    counts = ((2, 1, 3), (1, 2, stages + 1), (2, 1, 1), (1, 3, 2), (1, 1, 2))
+    shares = (1, 4, 2, 4, 3)
+    sizes = [
+        tuple(n * block for n, block in zip(each, blocks, strict=True))
+        for each in counts
+    ]
+    if any_edge:
+        m, n, k = blocks
+        sizes = [
+            (1, 1, 1),
+            (m - 1, n + 1, stages * k + 1),
+            (m + 1, n - 1, k - 1),
+            (m, 2 * n + 3, prime_from(k + 3)),
+            (prime_from(m // 2), 3, 2 * k),
+        ]
+    return tuple(
+        Batch(
+            a_batch=a,
+            b_batch=b,
+            size=size,
+            ctas=ctas * persistent,
+        )
+        for (a, b), size, ctas in zip(leading, sizes, shares, strict=True)
     )
 
 

@@ -37,11 +37,27 @@ def out_shape(order: str, m: int, n: int) -> Pair:
 
 
 def logical(layout: str, a: Any, b: Any) -> tuple[Any, Any]:
-    """Returns A as [m, k] and B as [k, n]: views of what is passed."""
+    """Returns A as [..., m, k] and B as [..., k, n]: views of what is passed."""
     of_a, of_b = is_transposed(layout)
-    return a.T if of_a else a, b.T if of_b else b
+    return a.mT if of_a else a, b.mT if of_b else b
 
 
 def stored(order: str, product: Any) -> Any:
-    """Returns C, which is [m, n], as a function of this order returns it."""
-    return product.T if order == COLUMN else product
+    """Returns C, which is [..., m, n], as a function of this order returns it."""
+    return product.mT if order == COLUMN else product
+
+
+def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the leading dimensions of a product of such operands.
+
+    Raises:
+      ValueError: they do not broadcast.
+    """
+    length = max(len(a), len(b))
+    pairs = zip((1,) * (length - len(a)) + a, (1,) * (length - len(b)) + b, strict=True)
+    sizes = []
+    for of_a, of_b in pairs:
+        if 1 not in (of_a, of_b) and of_a != of_b:
+            raise ValueError(f"batches of {[*a]} and {[*b]} do not broadcast")
+        sizes.append(of_b if of_a == 1 else of_a)
+    return tuple(sizes)

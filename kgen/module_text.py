@@ -28,7 +28,7 @@ GLU_NAMES = {"x": "a", "w_gate": "b", "w_up": "b"}
 """What the operands of a gated linear unit are called in a matmul."""
 
 _ARRAY = re.compile(
-    r"^ {4}(?P<name>a|b|out|x|w_gate|w_up) +(?P<dtype>\w+)\[(?P<axes>\w, \w)\](?P<remark>.*)$",
+    r"^ {4}(?P<name>a|b|out|x|w_gate|w_up) +(?P<dtype>\w+)\[(?P<lead>\.\.\., )?(?P<axes>\w, \w)\](?P<remark>.*)$",
     re.MULTILINE,
 )
 _MULTIPLE = re.compile(r"\b([mnk])(?: a multiple)? of (\d+)")
@@ -60,6 +60,7 @@ class Described:
       promoted: Elements of k after which the sum is promoted; 0 for all.
       scale_block: Elements of k that share a scale; 0 without scales.
       activation: Of a gated linear unit: `silu` or `gelu`; else empty.
+      batched: Whether operands and result may have leading dimensions.
     """
 
     function: str
@@ -78,6 +79,7 @@ class Described:
     promoted: int = 0
     scale_block: int = 0
     activation: str = ""
+    batched: bool = False
 
 
 class NotDescribedError(ValueError):
@@ -135,6 +137,7 @@ def describe(text: str) -> Described:
         promoted=int(promoted[1]) if promoted else 0,
         scale_block=int(scaled[1]) if scaled else 0,
         activation=gate[1] if gate else "",
+        batched=all(array["lead"] for array in arrays.values()),
     )
 
 

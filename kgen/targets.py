@@ -217,6 +217,8 @@ def _of_module(path: Path, asked: Asked) -> Target:
 
 def _own_cases(described: module_text.Described) -> tuple[RequestCase, ...]:
     """Returns the sizes at which a module is verified if none are asked for."""
+    if described.batched:
+        return _batches(described)
     if described.multiples == (1, 1, 1):
         return _edges(described)
     counts = cases.tile_counts(*described.multiples)
@@ -246,6 +248,28 @@ def _edges(described: module_text.Described) -> tuple[RequestCase, ...]:
             num_sms=ctas * described.cluster if described.persistent else None,
         )
         for (m, n, k), ctas in cases.edges(described.tile, described.stages)
+    )
+
+
+def _batches(described: module_text.Described) -> tuple[RequestCase, ...]:
+    """Returns batches of a module that takes them."""
+    any_edge = described.multiples == (1, 1, 1)
+    found = cases.batches(
+        described.tile if any_edge else described.multiples,
+        described.stages,
+        persistent=described.persistent,
+        any_edge=any_edge,
+    )
+    return tuple(
+        RequestCase(
+            m=each.size[0],
+            n=each.size[1],
+            k=each.size[2],
+            num_sms=each.ctas * described.cluster or None,
+            a_batch=each.a_batch,
+            b_batch=each.b_batch,
+        )
+        for each in found
     )
 
 

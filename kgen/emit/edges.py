@@ -1,6 +1,6 @@
 """What the matmul templates place about sizes that are no multiples of a tile."""
 
-from kgen.emit import scales
+from kgen.emit import batches, scales
 from kgen.emit.operands import out_dims
 from kgen.layouts import operand_dims
 from kgen.plan.dtypes import ITEMSIZE
@@ -36,7 +36,6 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         ),
         "checked_a": f"({a_dims})".replace("m", m_name),
         "checked_b": "({})".format(b_dims.replace("n", n_name).replace("k", "b_k")),
-        "empty": out_dims(plan, "m", "n"),
     }
 
 
@@ -50,19 +49,20 @@ def result(plan: MatmulPlan, cast: str) -> str:
     parts = ".sum(axis=0)" if plan.split_k > 1 else ""
     if not plan.any_edge:
         of_blocks = "".join(f", {name}" for name in scales.arguments(plan))
-        return f"kernel(a, b{of_blocks}){parts}{cast}"
-    part = out_dims(plan, ":m", ":n").strip("()")
-    return f"kernel(_pad(a), _pad(b)){parts}[{part}]{cast}"
+        return batches.reshaped(plan, f"kernel(a, b{of_blocks}){parts}{cast}")
+    part = batches.in_batch(plan, out_dims(plan, ":m", ":n"), ":").strip("()")
+    return batches.reshaped(plan, f"kernel(_pad(a), _pad(b)){parts}[{part}]{cast}")
 
 
 def out_shape(plan: MatmulPlan, store_dtype: str) -> str:
     """Returns the shape of what the kernel stores, as source."""
     shape = out_dims(plan, "m", "n")
+    first = ["SPLIT_K"] if plan.split_k > 1 else ["num_matrices"] * plan.batched
     if plan.any_edge:
         tiling = "TILING" if plan.out_layout == plan.operand_layout else "OUT_TILING"
-        shape = f"_padded({shape}, {store_dtype}, {tiling})"
-        return f"(SPLIT_K, *{shape})" if plan.split_k > 1 else shape
-    return shape.replace("(", "(SPLIT_K, ") if plan.split_k > 1 else shape
+        padded = f"_padded({shape}, {store_dtype}, {tiling})"
+        return f"({first[0]}, *{padded})" if first else padded
+    return shape.replace("(", f"({first[0]}, ", 1) if first else shape
 
 
 def _atom(block: str) -> str:

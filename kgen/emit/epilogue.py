@@ -35,12 +35,18 @@ class Ref:
     name: str
     axes: str
 
-    def at(self, rows: str | None, columns: str | None) -> str:
-        """Returns the ref's part in some rows and columns of the output."""
+    def at(self, rows: str | None, columns: str | None, batch: str = "") -> str:
+        """Returns the ref's part in some rows and columns of the output.
+
+        Args:
+          rows: The rows; None for all.
+          columns: The columns; None for all.
+          batch: Index of the matrix of which they are, if the ref has several.
+        """
         whole = ":" if "m" in self.axes else ""
         m = (rows or whole) if "m" in self.axes else ""
         n = (columns or "") if "n" in self.axes else ""
-        index = ", ".join(filter(None, [m, n]))
+        index = ", ".join(filter(None, [batch, m, n]))
         return self.name if index in ("", ":") else f"{self.name}.at[{index}]"
 
 
@@ -113,10 +119,15 @@ def outputs(plan: MatmulPlan) -> tuple[Ref, ...]:
 
 
 def passed(
-    plan: MatmulPlan, rows: str | None = None, columns: str | None = None
+    plan: MatmulPlan,
+    rows: str | None = None,
+    columns: str | None = None,
+    *,
+    batch: str = "",
 ) -> str:
     """Returns the outputs and what the epilogue reads, in some rows and columns."""
-    return ", ".join(ref.at(rows, columns) for ref in (*outputs(plan), *refs(plan)))
+    stored = [ref.at(rows, columns, batch) for ref in outputs(plan)]
+    return ", ".join([*stored, *(ref.at(rows, columns) for ref in refs(plan))])
 
 
 def apply(plan: MatmulPlan, value: str, columns: str | None) -> str:

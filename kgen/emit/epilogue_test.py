@@ -40,7 +40,13 @@ def view(plan: MatmulPlan, tolerance: str, reason: str) -> dict[str, object]:
     output_reason, output_tolerance = _output_tolerance(plan)
     return {
         "is_product": not steps,
-        "standard_imports": "import math\nimport os" if erf else "import os",
+        "standard_imports": "\n".join(
+            [
+                *(["import functools"] if plan.batched else []),
+                *(["import math"] if erf else []),
+                "import os",
+            ]
+        ),
         "and_arguments": _and_arguments(plan),
         "drawn_arguments": _drawn_arguments(plan),
         "takes_more": bool(_names(plan)),

@@ -3,6 +3,7 @@
 import functools
 import re
 import textwrap
+from collections.abc import Iterable
 
 LINE_LENGTH = 88
 
@@ -34,6 +35,6 @@ def _escape(line: str) -> str:
     )
 
 
-def tuples(rows: tuple[tuple[int, ...], ...]) -> str:
-    """Returns a list of tuples of integers as Python source."""
+def tuples(rows: Iterable[tuple[object, ...]]) -> str:
+    """Returns a list of tuples of integers, or of tuples of them, as Python source."""
     return repr([tuple(row) for row in rows])

@@ -1,7 +1,15 @@
 """What the matmul templates place: words, literals and named booleans of a plan."""
 
 from kgen.arch import ARCHS
-from kgen.emit import edges, epilogue, matmul_test, operands, schedule, store
+from kgen.emit import (
+    batches,
+    edges,
+    epilogue,
+    matmul_test,
+    operands,
+    schedule,
+    store,
+)
 from kgen.emit.literals import docstring_text
 from kgen.layouts import COLUMN
 from kgen.plan.dispatch import DispatchPlan
@@ -43,6 +51,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "tile_n": plan.tile_n,
         "tile_k": plan.tile_k,
         **operands.view(plan),
+        **batches.view(plan),
         **edges.view(plan),
         **epilogue.view(plan),
         **schedule.view(plan),
@@ -74,7 +83,7 @@ def constants(plan: MatmulPlan) -> dict[str, object]:
 
 def _formula(plan: MatmulPlan) -> str:
     title = ARCHS[plan.arch].title
-    return f"{operands.formula(plan)} in {dtypes(plan)} on {title}."
+    return f"{batches.formula(plan)} in {dtypes(plan)} on {title}."
 
 
 def dtypes(plan: MatmulPlan | DispatchPlan) -> str:
@@ -124,7 +133,7 @@ def _result(plan: MatmulPlan) -> str:
         return edges.result(plan, _cast(plan) if plan.split_k > 1 else "")
     called = epilogue.call(plan, "kernel")
     if plan.split_k == 1:
-        return called
+        return batches.reshaped(plan, called)
     return epilogue.chain(plan, f"{called}.sum(axis=0)")
 
 
@@ -133,14 +142,16 @@ def _reference(plan: MatmulPlan) -> str:
     if plan.epilogue:
         return epilogue.chain(plan, _product(plan))
     turned = ".T" if plan.out_order == COLUMN else ""
-    return f"{_product(plan)}{turned}{_cast(plan)}"
+    return f"{_product(plan)}{batches.turned(plan, turned)}{_cast(plan)}"
 
 
 def _product(plan: MatmulPlan) -> str:
     how = "preferred_element_type=jnp.float32"
     if plan.operand_dtype == "float32" or plan.scale_block:
         how = 'precision="highest"'
-    return f"jnp.dot({operands.arguments(plan)}, {how})"
+    function = "jnp.matmul" if plan.batched else "jnp.dot"
+    both = batches.turned(plan, operands.arguments(plan))
+    return f"{function}({both}, {how})"
 
 
 def _reference_is(plan: MatmulPlan) -> str:

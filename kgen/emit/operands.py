@@ -28,10 +28,8 @@ def view(plan: Ordered) -> dict[str, object]:
         "b_shape": "(n, b_k)" if b_is_transposed else "(b_k, n)",
         "a_operand": "a_smem.T" if a_is_transposed else "a_smem",
         "b_operand": "b_smem.T" if b_is_transposed else "b_smem",
-        "a_gmem": "a_gmem.at[:, rows]" if a_is_transposed else "a_gmem.at[rows, :]",
-        "b_gmem": (
-            "b_gmem.at[columns, :]" if b_is_transposed else "b_gmem.at[:, columns]"
-        ),
+        "rows_of_a": ":, rows" if a_is_transposed else "rows, :",
+        "columns_of_b": "columns, :" if b_is_transposed else ":, columns",
     }
 
 

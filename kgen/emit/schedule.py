@@ -1,6 +1,6 @@
 """What the matmul template places about a schedule: who does what, and in which order."""
 
-from kgen.emit import epilogue, scales, store
+from kgen.emit import batches, epilogue, scales, store
 from kgen.emit.edges import count, out_shape
 from kgen.emit.operands import out_dims
 from kgen.float8 import SUM_BITS
@@ -90,15 +90,19 @@ def overview(plan: MatmulPlan) -> str:
     if plan.schedule == "warp_specialized":
         return _warp_specialized_overview(plan, tile)
     if plan.schedule == "pallas_call":
+        grid, parallel = "(m, n, k)", "m and n"
+        if plan.batched:
+            grid, parallel = "(batch, m, n, k)", "all but k"
         return (
-            "The grid is (m, n, k) in blocks, as for `pl.pallas_call`: m and n are "
+            f"The grid is {grid} in blocks, as for `pl.pallas_call`: {parallel} are "
             f"parallel, a CTA for {tile}; k is sequential, and TMA loads blocks of A "
             "and B into a ring of SMEM slots while wgmma multiplies earlier ones."
+            f"{batches.overview(plan)}"
         )
     return (
         f"Each CTA computes {tile} and walks K in steps of {plan.tile_k}. TMA loads "
         "the tiles of A and B into a ring of SMEM slots while wgmma multiplies earlier "
-        "ones."
+        f"ones.{batches.overview(plan)}"
     )
 
 
@@ -151,7 +155,7 @@ def _warp_specialized_overview(plan: MatmulPlan, tile: str) -> str:
             "of wgmma"
         )
         text += ", and turn it around as they store it." * plan.turns_product or "."
-    text += scales.overview(plan)
+    text += scales.overview(plan) + batches.overview(plan)
     if plan.cluster > 1:
         shared = "B" if plan.cluster_m > 1 else "A"
         text += f" Two neighbouring CTAs load each tile of {shared} for both."
@@ -265,11 +269,15 @@ def _order(plan: MatmulPlan) -> dict[str, object]:
     block_k = "SPLIT_K * TILE_K" if plan.split_k > 1 else "TILE_K"
     tiles = count(plan, "m", block_m), count(plan, "n", block_n)
     grid, names = list(tiles), ["m", "n"]
+    all_tiles = "math.prod(tiles)" if plan.batched else "tiles[0] * tiles[1]"
     if plan.persistent:
         sms = "num_sms // CLUSTER" if plan.cluster > 1 else "num_sms"
-        grid, names = [f"min({sms}, tiles[0] * tiles[1])"], ["cta"]
+        grid, names = [f"min({sms}, {all_tiles})"], ["cta"]
     elif plan.raster is not None:
-        grid, names = ["tiles[0] * tiles[1]"], ["cta"]
+        tiles_of = "tiles[1] * tiles[2]" if plan.batched else all_tiles
+        grid, names = [tiles_of], ["cta"]
+    if plan.batched and not plan.persistent:
+        grid, names = ["num_matrices", *grid], ["batch", *names]
     if plan.split_k > 1:
         grid, names = ["SPLIT_K", *grid], ["part", *names]
     arguments = [f"num_steps={count(plan, 'k', block_k)}"]
@@ -286,15 +294,15 @@ def _order(plan: MatmulPlan) -> dict[str, object]:
         "raster_width": raster.width if raster else None,
         "raster_reason": _raster_reason(plan),
         "limits_m": raster is None,
-        "tiles": f"({', '.join(tiles)})",
+        "tiles": batches.in_batch(plan, f"({', '.join(tiles)})", "num_matrices"),
         "body": "_matmul_tiles" if plan.persistent else "_matmul_tile",
         "body_arguments": ", ".join(arguments),
         "tile_parameters": "num_steps" if raster is None else "tiles, num_steps",
         "tile_index": (
             'lax.axis_index("m"), lax.axis_index("n")'
             if raster is None
-            else "plgpu.planar_snake("
-            'lax.axis_index("cta"), tiles, RASTER_DIM, RASTER_WIDTH)'
+            else 'plgpu.planar_snake(lax.axis_index("cta"), '
+            f"tiles{'[1:]' * plan.batched}, RASTER_DIM, RASTER_WIDTH)"
         ),
         "over_part": " over its part of K" if plan.split_k > 1 else "",
         "static_argnames": (
@@ -334,6 +342,7 @@ def _blocks(plan: MatmulPlan) -> dict[str, object]:
     b_shape = "(TILE_N, TILE_K)" if b_is_transposed else "(TILE_K, TILE_N)"
     b_index = f"({n}, {first})" if b_is_transposed else f"({first}, {n})"
     part = "part, " if plan.split_k > 1 else ""
+    part = "batch, " if plan.batched else part
     out = out_dims(plan, "rows", "columns").strip("()")
     return {
         "a_block": ", ".join([a_shape, f"lambda ki: {a_index}", *share_a]),
@@ -348,7 +357,7 @@ def _blocks(plan: MatmulPlan) -> dict[str, object]:
             "DTYPE" if plan.b_dtype == plan.operand_dtype else "B_DTYPE",
         ),
         "out_gmem": (
-            epilogue.passed(plan, "rows", "columns")
+            epilogue.passed(plan, "rows", "columns", batch="batch" * plan.batched)
             if epilogue.in_kernel(plan)
             else f"out_gmem.at[{part}{out}]"
         ),

@@ -107,6 +107,11 @@ class Candidate:
         return self.wg_m if self.swap_operands else self.wg_n
 
     @property
+    def batched(self) -> bool:
+        """Whether A and B may have leading dimensions."""
+        return self.spec.shapes.batch
+
+    @property
     def any_edge(self) -> bool:
         """Whether it takes every size."""
         return self.spec.shapes.edge == ANY

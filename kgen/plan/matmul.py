@@ -19,6 +19,7 @@ DEFAULT_MEMORY_REGISTERS = 40
 DIMENSION_SEMANTICS = ("parallel", "parallel", "sequential")
 # Tiles of the size that a module is tested at on a GPU if the spec names none.
 GPU_TILES = (17, 5, 9)
+GPU_BATCH = (3,)
 # Steps of all CTAs together that are simulated within seconds.
 MAX_SIMULATED_STEPS = 64
 DEFAULT_STAGES = 4
@@ -130,6 +131,8 @@ def finish(candidate: Candidate) -> MatmulPlan:
         epilogue=candidate.epilogue,
         scale_block=spec.scales.block,
         activation=candidate.activation,
+        batched=candidate.batched,
+        gpu_batch=_gpu_batch(candidate),
     )
 
 
@@ -139,6 +142,12 @@ def _gpu_shapes(candidate: Candidate) -> tuple[tuple[int, int, int], ...]:
         return tuple(shapes)
     whole = _size(candidate, GPU_TILES)
     return (cases.ragged(whole) if candidate.any_edge else whole,)
+
+
+def _gpu_batch(candidate: Candidate) -> tuple[int, ...]:
+    if candidate.spec.test.shapes:
+        return candidate.spec.test.batch
+    return GPU_BATCH if candidate.batched else ()
 
 
 def _size(candidate: Candidate, counts: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -288,7 +297,23 @@ def _cases(candidate: Candidate) -> tuple[Case, ...]:
     counts = cases.tile_counts(*candidate.blocks)
     stages = candidate.max_concurrent_steps
     case = functools.partial(_case, candidate)
-    if candidate.any_edge:
+    if candidate.batched:
+        small = [
+            case(
+                *each.size,
+                simulate=True,
+                num_sms=each.ctas * candidate.cluster if each.ctas else None,
+                a_batch=each.a_batch,
+                b_batch=each.b_batch,
+            )
+            for each in cases.batches(
+                candidate.blocks,
+                stages,
+                persistent=candidate.spec.schedule.persistent,
+                any_edge=candidate.any_edge,
+            )
+        ]
+    elif candidate.any_edge:
         small = [
             case(*size, simulate=True, num_sms=_sms(candidate, size, ctas))
             for size, ctas in cases.edges(candidate.blocks, stages)
@@ -308,7 +333,14 @@ def _cases(candidate: Candidate) -> tuple[Case, ...]:
             for each in (*counts, *cases.once_around(stages))
         ]
     asked = [
-        case(m, n, k, simulate=_steps(candidate, m, n, k) <= MAX_SIMULATED_STEPS)
+        case(
+            m,
+            n,
+            k,
+            simulate=_steps(candidate, m, n, k) <= MAX_SIMULATED_STEPS,
+            a_batch=candidate.spec.test.batch,
+            b_batch=candidate.spec.test.batch,
+        )
         for m, n, k in candidate.spec.test.shapes
     ]
     return (*small, *asked)
@@ -331,10 +363,19 @@ def _case(
     *,
     simulate: bool,
     num_sms: int | None = None,
+    a_batch: tuple[int, ...] = (),
+    b_batch: tuple[int, ...] = (),
 ) -> Case:
     smem = candidate.smem(num_steps=-(-k // candidate.blocks[2]))
     return Case(
-        m=m, n=n, k=k, smem_bytes=smem.total, simulate=simulate, num_sms=num_sms
+        m=m,
+        n=n,
+        k=k,
+        smem_bytes=smem.total,
+        simulate=simulate,
+        num_sms=num_sms,
+        a_batch=a_batch,
+        b_batch=b_batch,
     )
 
 
@@ -342,4 +383,5 @@ def _steps(candidate: Candidate, m: int, n: int, k: int) -> int:
     """Returns the pipeline steps of all CTAs together."""
     tile = candidate.spec.tile
     sizes = ((m, tile.m), (n, tile.n), (k, candidate.tile_k))
-    return math.prod(-(-size // of_tile) for size, of_tile in sizes)
+    matrices = math.prod(candidate.spec.test.batch)
+    return matrices * math.prod(-(-size // of_tile) for size, of_tile in sizes)

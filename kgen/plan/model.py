@@ -103,6 +103,8 @@ class Case:
       smem_bytes: SMEM that the lowered kernel must report at this size.
       simulate: Whether it is small enough to be simulated on a CPU.
       num_sms: SMs that a persistent kernel is told of; None for its default.
+      a_batch: Leading dimensions of A.
+      b_batch: Leading dimensions of B.
     """
 
     m: int
@@ -111,6 +113,8 @@ class Case:
     smem_bytes: int
     simulate: bool
     num_sms: int | None = None
+    a_batch: tuple[int, ...] = ()
+    b_batch: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -182,6 +186,8 @@ class MatmulPlan:
       epilogue: Steps between the accumulator and the output.
       scale_block: Elements of k, and rows of B, that share a scale; None without scales.
       activation: Of a gated linear unit: `silu` or `gelu`; else empty.
+      batched: Whether A and B may have leading dimensions.
+      gpu_batch: Leading dimensions of both at the `gpu_shapes`.
     """
 
     name: str
@@ -229,6 +235,8 @@ class MatmulPlan:
     epilogue: tuple[Step, ...] = ()
     scale_block: int | None = None
     activation: str = ""
+    batched: bool = False
+    gpu_batch: tuple[int, ...] = ()
 
     @property
     def op(self) -> str:

@@ -233,7 +233,9 @@ def _without_depth_of_test(spec: AnySpec) -> AnySpec:
     """Returns a spec without what changes its standalone test and nothing else."""
     if not isinstance(spec, Spec):
         return spec
-    return spec.model_copy(update={"test": Test(shapes=spec.test.shapes)})
+    return spec.model_copy(
+        update={"test": Test(shapes=spec.test.shapes, batch=spec.test.batch)}
+    )
 
 
 def _digest(spec: AnySpec) -> str:

@@ -96,6 +96,10 @@ class Shapes(Table):
     """`exact`: m, n and k are multiples of the tile; others are refused when the module
     is called. `any`: every size; TMA clips the last tiles, and what it cannot clip is
     padded."""
+    batch: bool = False
+    """Whether A and B may have leading dimensions, which broadcast as those of
+    `jnp.matmul` do: A is [..., m, k] and B is [..., k, n]. One kernel multiplies all
+    matrices, and `jax.vmap` of the function is a call of it."""
 
 
 class Pipeline(Table):
@@ -227,11 +231,13 @@ Marker = Annotated[
 
 
 class Test(Table):
-    """How deep the standalone test goes. Only `shapes` is also part of the
+    """How deep the standalone test goes. Only `shapes` and `batch` are also part of the
     verification, and so of the module's own digest."""
 
     shapes: Annotated[tuple[Shape, ...], Field(max_length=32)] = ()
     """Further sizes (m, n, k): lowered on a CPU, run by the standalone test on a GPU."""
+    batch: Annotated[tuple[Extent, ...], Field(max_length=4)] = ()
+    """Leading dimensions of A and B at these sizes; only with `shapes.batch`."""
     inputs: Annotated[tuple[Inputs, ...], Field(min_length=1, max_length=2)] = (
         "integers",
         "normal",

@@ -120,7 +120,7 @@ def _check_result(lowered: Any, request: Request, case: RequestCase, step: str) 
     results = jax.tree.leaves(lowered.out_info)
     shapes = [list(result.shape) for result in results]
     found = ", ".join(f"{r.dtype}{list(r.shape)}" for r in results)
-    expected = [*out_shape(request.out_order, case.m, case.n)]
+    expected = [*case.batch, *out_shape(request.out_order, case.m, case.n)]
     dtypes = [request.out_dtype] if request.out_dtype else OUT_DTYPES
     outputs = 1 + saves(request.steps)
     allowed = all(result.dtype in dtypes for result in results)

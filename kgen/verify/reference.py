@@ -106,9 +106,10 @@ def draw_values(
 
 def matmul_shapes(
     request: Request, case: RequestCase
-) -> tuple[tuple[int, int], tuple[int, int]]:
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Returns the shapes of A and B."""
-    return operand_shapes(request.layout, case.m, case.n, case.k)
+    a, b = operand_shapes(request.layout, case.m, case.n, case.k)
+    return (*case.a_batch, *a), (*case.b_batch, *b)
 
 
 def _draw_matmul(request: Request, case: RequestCase, kind: str) -> Reference:
@@ -134,17 +135,24 @@ def _draw_matmul(request: Request, case: RequestCase, kind: str) -> Reference:
 
     def suspects() -> Iterator[tuple[str, Array]]:
         if case.m == case.n:
-            yield "the transposed product", as_stored((a @ b).T)
+            yield "the transposed product", as_stored((a @ b).mT)
+        for name, of in (("A", case.a_batch), ("B", case.b_batch)):
+            if math.prod(of) > 1:
+                first = (0,) * len(of)
+                yield (
+                    f"that of the first matrix of {name} throughout",
+                    as_stored(a[first] @ b if name == "A" else a @ b[first]),
+                )
         for size in DROPPED_STEPS:
             if size < case.k:
                 last, first = slice(-size), slice(size, None)
                 yield (
                     f"the product without the last {size} of k",
-                    as_stored(a[:, last] @ b[last]),
+                    as_stored(a[..., last] @ b[..., last, :]),
                 )
                 yield (
                     f"the product without the first {size} of k",
-                    as_stored(a[:, first] @ b[first]),
+                    as_stored(a[..., first] @ b[..., first, :]),
                 )
 
     return Reference(

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from kgen.epilogue.steps import Step, from_json
 from kgen.float8 import FLOAT8
-from kgen.layouts import LAYOUTS, OUT_ORDERS, ROW
+from kgen.layouts import LAYOUTS, OUT_ORDERS, ROW, broadcast
 
 PASSED, FAILED, NOT_RUN = "passed", "failed", "not_run"
 STATUSES = (PASSED, FAILED, NOT_RUN)
@@ -27,6 +27,7 @@ OPERATION = "operation"
 OUT_DTYPES = ("float16", "bfloat16", "float32")
 FLOAT32 = "float32"
 DTYPES = (*OUT_DTYPES, *FLOAT8)
+_TUPLES: dict[Any, type] = {tuple[str, ...]: str, tuple[int, ...]: int}
 _OPERAND = re.compile(r"([a-z][a-z0-9_]*)\[((?:[0-9]+(?:,[0-9]+)*)?)\]")
 
 
@@ -41,6 +42,8 @@ class RequestCase:
       smem_bytes: SMEM in bytes that the lowered kernel must ask for; None if unknown.
       simulate: Whether this size is simulated; every size is lowered.
       num_sms: SMs that a persistent kernel is told of; None for its own default.
+      a_batch: Leading dimensions of A.
+      b_batch: Leading dimensions of B.
     """
 
     m: int
@@ -49,9 +52,21 @@ class RequestCase:
     smem_bytes: int | None = None
     simulate: bool = True
     num_sms: int | None = None
+    a_batch: tuple[int, ...] = ()
+    b_batch: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        broadcast(self.a_batch, self.b_batch)
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Leading dimensions of the result."""
+        return broadcast(self.a_batch, self.b_batch)
 
     def __str__(self) -> str:
         size = f"m={self.m}, n={self.n}, k={self.k}"
+        if self.a_batch or self.b_batch:
+            size = f"a={[*self.a_batch]}, b={[*self.b_batch]}, {size}"
         return size if self.num_sms is None else f"{size}, num_sms={self.num_sms}"
 
 
@@ -289,10 +304,7 @@ def _build[T](cls: type[T], fields: Any, **more: Any) -> T:
     }
     if fields.keys() != types.keys():
         raise ValueError(f"expected the fields {sorted(types)}, got {sorted(fields)}")
-    fields = {
-        name: _strings(value) if types[name] == tuple[str, ...] else value
-        for name, value in fields.items()
-    }
+    fields = {name: _items(value, types[name]) for name, value in fields.items()}
     for name, value in fields.items():
         if not _has_type(value, types[name]):
             raise ValueError(f"{name} must be {types[name]}, got {value!r}")
@@ -301,14 +313,15 @@ def _build[T](cls: type[T], fields: Any, **more: Any) -> T:
 
 def _has_type(value: object, expected: Any) -> bool:
     """Whether `value` is of a type; `True` is no integer, and an integer no float."""
-    if expected == tuple[str, ...]:
+    if expected in _TUPLES:
         return isinstance(value, tuple)
     return type(value) in getattr(expected, "__args__", (expected,))
 
 
-def _strings(value: Any) -> Any:
-    """Returns a list of strings, which is how JSON has them, as a tuple."""
-    if isinstance(value, list) and all(type(item) is str for item in value):
+def _items(value: Any, expected: Any) -> Any:
+    """Returns a list of strings or integers, which is how JSON has them, as a tuple."""
+    of = _TUPLES.get(expected)
+    if of and isinstance(value, list) and all(type(item) is of for item in value):
         return tuple(value)
     return value
 

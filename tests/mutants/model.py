@@ -110,6 +110,9 @@ def digest(kernel: Mutant | Base) -> str:
     for case in request["cases"]:
         if case["num_sms"] is None:
             del case["num_sms"]
+        for name in ("a_batch", "b_batch"):
+            if not case[name]:
+                del case[name]
     parts = [request[field] for field in ("source", "layout", "operand_dtype", "cases")]
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kgen.errors import Problem
 from kgen.plan.legality import (
+    batches,
     budgets,
     epilogue,
     glu,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from kgen.plan.candidate import Candidate
 
 __all__ = [
+    "batches",
     "budgets",
     "check",
     "epilogue",
