@@ -105,12 +105,9 @@ def batches(
     )
     counts = ((2, 1, 3), (1, 2, stages + 1), (2, 1, 1), (1, 3, 2), (1, 1, 2))
     shares = (1, 4, 2, 4, 3)
-    sizes = [
-        tuple(n * block for n, block in zip(each, blocks, strict=True))
-        for each in counts
-    ]
+    m, n, k = blocks
+    sizes = [(i * m, j * n, steps * k) for i, j, steps in counts]
     if any_edge:
-        m, n, k = blocks
         sizes = [
             (1, 1, 1),
             (m - 1, n + 1, stages * k + 1),

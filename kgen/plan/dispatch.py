@@ -12,7 +12,7 @@ from kgen.arch import ARCHS
 from kgen.errors import Problem, SpecError
 from kgen.plan.base import OperationPlan
 from kgen.plan.beside import Beside
-from kgen.plan.dispatch_rules import ANY_EDGE, TWICE, UNABLE, UNLIKE
+from kgen.plan.dispatch_rules import ANY_EDGE, BATCHED, TWICE, UNABLE, UNLIKE
 from kgen.plan.model import MatmulPlan
 from kgen.spec.dispatch import DispatchSpec
 from kgen.spec.source import SourcedSpec
@@ -161,6 +161,7 @@ def plan(source: SourcedSpec) -> DispatchPlan:
             continue
         problems += _unlike(source, key, kernel, next(iter(found.values()), kernel))
         problems += _any_edge(source, key, kernel)
+        problems += _batched(source, key, kernel)
         found[kernel.name] = kernel
     kernels = {name: _kernel(found[name]) for name in sorted(found, key=natural)}
     problems += _unable(source, spec, kernels)
@@ -213,6 +214,17 @@ def _any_edge(source: SourcedSpec, key: str, made: MatmulPlan) -> Iterator[Probl
             f'bucket.kernel = "{made.name}" has shapes.edge = "any"',
             allowed='kernels with shapes.edge = "exact"',
             hint=f"call {made.name} itself; see `kgen rule {ANY_EDGE.code}`",
+        )
+
+
+def _batched(source: SourcedSpec, key: str, made: MatmulPlan) -> Iterator[Problem]:
+    if made.batched:
+        yield source.problem(
+            key,
+            BATCHED.code,
+            f'bucket.kernel = "{made.name}" has shapes.batch = true',
+            allowed="kernels with shapes.batch = false",
+            hint=f"call {made.name} itself; see `kgen rule {BATCHED.code}`",
         )
 
 

@@ -55,6 +55,18 @@ ANY_EDGE = register(
     )
 )
 
+BATCHED = register(
+    Rule(
+        code="KG906",
+        title="The kernels of a dispatch module multiply two matrices",
+        reason="`choose` goes by m, n and k. How many matrices there are would count as"
+        " well, and no table says for how many a kernel was tuned.",
+        source="kgen",
+        bad=_HEAD + '[[bucket]]\nkernel = "gemm_batched"\nshapes = [[512, 512, 512]]',
+        good=_HEAD + '[[bucket]]\nkernel = "gemm"\nshapes = [[4096, 8192, 4096]]',
+    )
+)
+
 TWICE = register(
     Rule(
         code="KG904",

@@ -138,10 +138,10 @@ def _draw_matmul(request: Request, case: RequestCase, kind: str) -> Reference:
             yield "the transposed product", as_stored((a @ b).mT)
         for name, of in (("A", case.a_batch), ("B", case.b_batch)):
             if math.prod(of) > 1:
-                first = (0,) * len(of)
+                zero = (0,) * len(of)
                 yield (
                     f"that of the first matrix of {name} throughout",
-                    as_stored(a[first] @ b if name == "A" else a @ b[first]),
+                    as_stored(a[zero] @ b if name == "A" else a @ b[zero]),
                 )
         for size in DROPPED_STEPS:
             if size < case.k:

@@ -47,7 +47,12 @@ def told(buckets, **more):
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 def test_examples_of_the_rules(rule):
-    write_kernels(Path(), gemm_any='[tile]\nm = 64\nn = 64\n[shapes]\nedge = "any"\n')
+    small = "[tile]\nm = 64\nn = 64\n[shapes]\n"
+    write_kernels(
+        Path(),
+        gemm_any=small + 'edge = "any"\n',
+        gemm_batched=small + "batch = true\n",
+    )
     path = Path("matmul_h200.toml")
     path.write_text(rule.good)
     plan_of(path)
@@ -60,7 +65,7 @@ def test_examples_of_the_rules(rule):
 def test_every_rule_has_a_constant():
     constants = vars(dispatch_rules).values()
     assert all(rule in constants for rule in RULES)
-    assert len(RULES) == 5
+    assert len(RULES) == 6
 
 
 def test_an_unknown_kernel():
@@ -142,6 +147,15 @@ def test_kernels_that_take_every_size():
         'specs/pick.toml:6: KG905 bucket.kernel = "rows" has shapes.edge = "any"\n'
         '  allowed: kernels with shapes.edge = "exact"\n'
         "  hint: call rows itself; see `kgen rule KG905`"
+    )
+
+
+def test_kernels_of_batches():
+    batched = "[tile]\nm = 64\nn = 64\n[shapes]\nbatch = true\n"
+    assert told({"many": [[64, 64, 64]]}, many=batched) == (
+        'specs/pick.toml:6: KG906 bucket.kernel = "many" has shapes.batch = true\n'
+        "  allowed: kernels with shapes.batch = false\n"
+        "  hint: call many itself; see `kgen rule KG906`"
     )
 
 
