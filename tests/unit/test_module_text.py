@@ -31,6 +31,7 @@ def test_a_rendered_module_says_what_its_plan_says(name):
         promoted=plan.tile_k * plan.promote,
         epilogue=plan.epilogue,
         scale_block=plan.scale_block or 0,
+        batched=plan.batched,
     )
 
 
