@@ -18,6 +18,7 @@ from kgen.verify.explain import LevelError, NotModelledError, explain
 from kgen.verify.lower import called, operands
 from kgen.verify.request import FUNCTION, Case, Request
 from kgen.verify.simulate import callbacks, diagnosis, install, wgmma
+from kgen.verify.simulate.patches import PATCHES
 from kgen.verify.simulate.unmodelled import failure
 
 X64_MODES = (False, True)
@@ -46,16 +47,15 @@ def run(
       LevelError: a result is wrong, or there is a race.
       NotModelledError: the kernel cannot be simulated.
     """
+    cases = [case for case in request.cases if case.simulate]
+    parts = (install.install, callbacks.install, diagnosis.install)
     try:
-        install.install()
-        callbacks.install()
-        diagnosis.install()
-        interpreter = upstream.Interpreter(wgmma.POSITIONS)
-        simulator = Simulator(function, request, module, interpreter, progress)
-        cases = [case for case in request.cases if case.simulate]
-        for index, (case, kinds) in enumerate(numerics.kinds_of_inputs(cases)):
-            for x64 in X64_MODES if index == 0 else (False,):
-                simulator.run(case, kinds, x64=x64)
+        with PATCHES.applied(*parts):
+            interpreter = upstream.Interpreter(wgmma.POSITIONS)
+            simulator = Simulator(function, request, module, interpreter, progress)
+            for index, (case, kinds) in enumerate(numerics.kinds_of_inputs(cases)):
+                for x64 in X64_MODES if index == 0 else (False,):
+                    simulator.run(case, kinds, x64=x64)
     except upstream.UnavailableError as error:
         version = upstream.jax_version()
         raise NotModelledError(f"not simulated on jax {version}: {error}") from error

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from kgen.verify.simulate.patches import PATCHES
+
 _MODULE = "jax._src.callback"
 _MEMORY = "jax._src.pallas.mosaic_gpu.interpret.shared_memory"
 
@@ -24,9 +26,8 @@ def install() -> None:
         _, to_int = module.io_callback_impl, memory._to_int
     except (ImportError, AttributeError):
         return  # Slower, and just as right.
-    if module.io_callback_impl is not _call:
-        module.io_callback_impl = _call
-        memory._to_int = _of_numpy_too(to_int)
+    PATCHES.replace(module, "io_callback_impl", _call)
+    PATCHES.replace(memory, "_to_int", _of_numpy_too(to_int))
 
 
 def _of_numpy_too(to_int: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from kgen.verify.simulate import operations, tracing
 from kgen.verify.simulate.operations import Position
+from kgen.verify.simulate.patches import PATCHES
 from kgen.verify.simulate.records import RECORDS
 from kgen.verify.simulate.waits import KEY, Wait, deadlock_hint, describe_wait
 from kgen.verify.upstream import UnavailableError
@@ -165,11 +166,12 @@ def install() -> None:
         raise UnavailableError(f"{type(error).__name__}: {error}") from error
     setattr(memory, _INSTALLED, True)
     operations.listen(_watch.listen)
-    memory.Barrier.__init__ = _with_condition(initialise)
-    memory.GPUSharedMemory.allocate_barrier = _with_key(allocate)
-    memory.GPUSharedMemory.allocate_cluster_barrier = _with_key(clustered)
-    threads._thread_map_callback = _counting(start)
-    threads._run_jaxpr = _ending(run)
+    shared = memory.GPUSharedMemory
+    PATCHES.replace(memory.Barrier, "__init__", _with_condition(initialise))
+    PATCHES.replace(shared, "allocate_barrier", _with_key(allocate))
+    PATCHES.replace(shared, "allocate_cluster_barrier", _with_key(clustered))
+    PATCHES.replace(threads, "_thread_map_callback", _counting(start))
+    PATCHES.replace(threads, "_run_jaxpr", _ending(run))
 
 
 def _with_condition(initialise: Callable[..., None]) -> Callable[..., None]:

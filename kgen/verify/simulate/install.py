@@ -20,6 +20,7 @@ from kgen.verify.simulate import (
     stores,
     wgmma,
 )
+from kgen.verify.simulate.patches import PATCHES
 from kgen.verify.simulate.pieces import Handler, Jax, load
 from kgen.verify.upstream import UnavailableError
 
@@ -75,12 +76,12 @@ def install() -> None:
         deallocate = phases.objecting_to_unseen_loads(deallocate)
     except AttributeError as error:
         raise UnavailableError(f"{type(error).__name__}: {error}") from error
-    interpreter.interpret = dispatching
-    shared.reset_per_cluster_state = reset
-    shared.get_next_tma_thread_id = next_tma
-    shared.kernel_thread_finished = finished
-    barrier.deallocate = deallocate
     setattr(shared, _INSTALLED, True)
+    PATCHES.replace(interpreter, "interpret", dispatching)
+    PATCHES.replace(shared, "reset_per_cluster_state", reset)
+    PATCHES.replace(shared, "get_next_tma_thread_id", next_tma)
+    PATCHES.replace(shared, "kernel_thread_finished", finished)
+    PATCHES.replace(barrier, "deallocate", deallocate)
 
 
 def _table(jax: Jax) -> Iterator[tuple[Any, Handler]]:

@@ -35,6 +35,7 @@ from kgen.verify.simulate.accesses import (
     race,
 )
 from kgen.verify.simulate.operations import Position
+from kgen.verify.simulate.patches import PATCHES
 from kgen.verify.upstream import UnavailableError
 
 _INSTALLED = "_kgen_records"
@@ -201,7 +202,7 @@ def install() -> None:
     setattr(state, _INSTALLED, True)
     operations.listen(RECORDS.listen)
     for kind in (READ, WRITE):
-        setattr(state, f"check_{kind}", _check(kind, callbacks, spaces))
+        PATCHES.replace(state, f"check_{kind}", _check(kind, callbacks, spaces))
 
 
 def _check(kind: str, callbacks: Any, spaces: dict[int, str]) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 
 from kgen.verify.simulate import operations, source
 from kgen.verify.simulate.operations import ALLOCATIONS, INTERPRET, Operation, Position
+from kgen.verify.simulate.patches import PATCHES
 from kgen.verify.upstream import UnavailableError
 
 _INSTALLED = "_kgen_operations"
@@ -58,9 +59,10 @@ def install() -> None:
         raise UnavailableError(f"{type(error).__name__}: {error}") from error
     setattr(callbacks, _INSTALLED, True)
     for module in (interpret, callbacks, call):
-        module.callback = watched
-    interpreter._interpret_run_scoped_p = _with_names(scoped, members)
-    call.interpret_pallas_call = _with_parameters(run)
+        PATCHES.replace(module, "callback", watched)
+    named = _with_names(scoped, members)
+    PATCHES.replace(interpreter, "_interpret_run_scoped_p", named)
+    PATCHES.replace(call, "interpret_pallas_call", _with_parameters(run))
 
 
 class _Callbacks:
