@@ -11,7 +11,8 @@ import pytest
 from kgen.verify import simulate, upstream
 from kgen.verify.explain import LevelError, NotModelledError
 from kgen.verify.request import OperandCase, Request
-from kgen.verify.simulate import diagnosis, install, wgmma
+from kgen.verify.simulate import wgmma
+from kgen.verify.simulate.patches import PATCHES
 
 KERNELS = Path(__file__).parent / "kernels"
 sys.path.append(str(KERNELS))
@@ -34,11 +35,9 @@ RACES = {
 
 def run(function, *inputs, x64=False):
     """Returns what a kernel computes; raises what the level would."""
-    install.install()
-    diagnosis.install()
-    interpreter = upstream.Interpreter(wgmma.POSITIONS)
-    simulator = simulate.Simulator(function, None, FILE, interpreter, print)
-    with simulate._settings(x64=x64):
+    with PATCHES.applied(*simulate.INSTALLATIONS), simulate._settings(x64=x64):
+        interpreter = upstream.Interpreter(wgmma.POSITIONS)
+        simulator = simulate.Simulator(function, None, FILE, interpreter, print)
         with upstream.interpreted(interpreter.params):
             kernel = jax.jit(function).lower(*inputs).compile()
         return simulator._execute(kernel, inputs)

@@ -21,6 +21,8 @@ from kgen.verify.simulate import callbacks, diagnosis, install, wgmma
 from kgen.verify.simulate.patches import PATCHES
 from kgen.verify.simulate.unmodelled import failure
 
+INSTALLATIONS = (install.install, callbacks.install, diagnosis.install)
+"""What adds the simulator to JAX's interpreter."""
 X64_MODES = (False, True)
 """x64 modes in which the first case runs."""
 UNTOLD_RACE = "data race; the interpreter does not say where"
@@ -48,9 +50,8 @@ def run(
       NotModelledError: the kernel cannot be simulated.
     """
     cases = [case for case in request.cases if case.simulate]
-    parts = (install.install, callbacks.install, diagnosis.install)
     try:
-        with PATCHES.applied(*parts):
+        with PATCHES.applied(*INSTALLATIONS):
             interpreter = upstream.Interpreter(wgmma.POSITIONS)
             simulator = Simulator(function, request, module, interpreter, progress)
             for index, (case, kinds) in enumerate(numerics.kinds_of_inputs(cases)):
