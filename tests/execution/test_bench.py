@@ -16,9 +16,12 @@ import jax
 import pytest
 from commands import kgen
 from measure_stand_ins import SESSION, SWEPT, write_module
+from oldest import newest_only
 
 from kgen.measure import bench, example, files, process, results, sweep
 from kgen.verify import process as verifying
+
+pytestmark = newest_only
 
 TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parent
