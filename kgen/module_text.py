@@ -112,7 +112,8 @@ def describe(text: str) -> Described:
     known = set(dtypes) <= set(DTYPES) and dtypes[2] in OUT_DTYPES
     if not known or (dtypes[0] != dtypes[1] and not set(dtypes[:2]) <= set(FLOAT8)):
         raise NotDescribedError(f"its docstring has the dtypes {', '.join(dtypes)}")
-    remarks = arrays["a"]["remark"] + arrays["b"]["remark"]
+    # Of two weights, the first tells what both must be multiples of.
+    remarks = "".join(match["remark"] for match in _ARRAY.finditer(docstring))
     scaled = _SCALED.search(docstring)
     promoted = _PROMOTED.search(arrays["out"]["remark"])
     multiples = {axis: int(size) for axis, size in _MULTIPLE.findall(remarks)}

@@ -79,6 +79,7 @@ def test_a_module_says_what_it_computes(tmp_path):
     described = module_text.describe(source)
     assert (described.function, described.activation) == ("glu", "gelu")
     assert (described.layout, described.out_dtype) == ("nt", "float32")
+    assert described.multiples == plan.units
     path = tmp_path / "gated_unit.py"
     path.write_text(source, "utf-8")
     (target,) = targets.find_targets([str(path)], targets.Asked(), lambda *_: None)
