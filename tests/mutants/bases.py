@@ -31,6 +31,7 @@ PIECES = "[store]\nn = 32\nslots = 2\n"
 ONE_WG = WS + "num_compute_wgs = 1\n"
 CHAIN = 4 * '[[epilogue]]\nop = "{}"\n'
 PERSISTENT = RING.format(2) + WS + "persistent = true\n"
+BATCH = "[shapes]\nbatch = true\n"
 
 RENDERED = {
     # Name: more of [kernel], the other tables, tiles along m, n and k.
@@ -109,6 +110,19 @@ RENDERED = {
     ),
     # Sizes are given below.
     "any_edge": ("", '[shapes]\nedge = "any"\n' + SMALL + RING.format(2), None),
+    "batched": ("", BATCH + SMALL + RING.format(2), (2, 1, 3)),
+    "batched_a_alone": ("", BATCH + SMALL + RING.format(2), (2, 1, 3)),
+    "batched_mixed": ("", BATCH + SMALL + RING.format(2), (2, 1, 3)),
+    "batched_persistent": (
+        "",
+        BATCH + SMALL + PERSISTENT + "num_compute_wgs = 1\n",
+        (3, 1, 4),
+    ),
+    "batched_ping_pong": (
+        "",
+        BATCH + SMALL + PERSISTENT + "ping_pong = true\n",
+        (3, 1, 3),
+    ),
     "cluster": (
         "",
         SMALL + DRAINED.format(2) + ONE_WG + "[cluster]\nm = 2\n",
@@ -162,6 +176,16 @@ NUM_SMS = {
     "persistent_cluster": 2,
     "chain_saved": 2,
     "promoted_persistent": 2,
+    "batched_persistent": 2,
+    "batched_ping_pong": 2,
+}
+# Leading dimensions of A and B; none of any other.
+LEADING = {
+    "batched": ((2,), (2,)),
+    "batched_a_alone": ((2,), ()),
+    "batched_mixed": ((2, 1), (2,)),
+    "batched_persistent": ((2,), (2,)),
+    "batched_ping_pong": ((2,), (2,)),
 }
 WRITTEN = {
     # The file's name, which is the schedule, and m, n and k.
@@ -209,6 +233,8 @@ def _schedule(plan: MatmulPlan) -> str:
     """Returns what the page calls a plan's schedule."""
     if plan.epilogue:
         return "epilogue"
+    if plan.batched:
+        return "batched"
     if plan.ping_pong:
         return "ping_pong"
     if plan.persistent:
@@ -247,6 +273,10 @@ def _request(
     scale_block: int = 0,
 ) -> Request:
     m, n, k = sizes
+    a_batch, b_batch = LEADING.get(name, ((), ()))
+    case = RequestCase(
+        m=m, n=n, k=k, num_sms=NUM_SMS.get(name), a_batch=a_batch, b_batch=b_batch
+    )
     return Request(
         name=name,
         source=source,
@@ -260,5 +290,5 @@ def _request(
         epilogue=epilogue,
         promoted=promoted,
         scale_block=scale_block,
-        cases=(RequestCase(m=m, n=n, k=k, num_sms=NUM_SMS.get(name)),),
+        cases=(case,),
     )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from . import (
     barriers,
+    batches,
     chains,
     edges,
     epilogue,
@@ -27,6 +28,7 @@ MODULES = (
     chains,
     indices,
     edges,
+    batches,
     numerics,
     promotion,
     schedules,

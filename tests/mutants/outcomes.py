@@ -82,7 +82,11 @@ def plain(kernel: Mutant | Base, sizes: tuple[int, int, int]) -> str:
     options = (*orders, request.operand_dtype, TOLERANCE, num_sms, *sizes)
     m, n, k = sizes
     case = RequestCase(m=m, n=n, k=k)
+    of_request = request.cases[0]
     arguments = [
+        "x".join(map(str, batch)) for batch in (of_request.a_batch, of_request.b_batch)
+    ]
+    arguments += [
         ",".join(["float32", *map(str, shape)])
         for shape in scales.shapes(request, case)
     ]

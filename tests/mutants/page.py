@@ -17,7 +17,7 @@ Right kernels, every one of which passes both tests below, and mutants of them: 
 one planted fault, a small edit of its text. The kernels are rendered ones of every
 schedule (`pipelined`, `warp_specialized`, `pallas_call`; and, warp-specialised, too:
 `persistent_ws`, `cluster`, `persistent_cluster`, `split_k`, `swapped`; `epilogue`: with
-steps between accumulator and output) and a few written
+steps between accumulator and output; `batched`: of several matrices) and a few written
 by hand (`ring`: a ring of SMEM slots with explicit barriers; `persistent`, in one
 warpgroup; `two_halves`: K in two parts). They and the edits are in
 [tests/mutants/](../tests/mutants).

@@ -1,9 +1,10 @@
 """Runs one kernel as most people test: JAX's own interpreter, one size, allclose.
 
-    python plain.py MODULE LAYOUT ORDER DTYPE TOLERANCE SMS M N K [ARGUMENT ...]
+    python plain.py MODULE LAYOUT ORDER DTYPE TOLERANCE SMS M N K A B [ARGUMENT ...]
 
 This is a program of its own, so that nothing of kgen is imported. It prints a line:
-what it found, or `passed`. SMS is what a persistent kernel is told, 0 for any other.
+what it found, or `passed`. SMS is what a persistent kernel is told, 0 for any other. A and
+B are their leading dimensions, such as `3x2`, or empty.
 An ARGUMENT is what an epilogue takes, a dtype and sizes such as `float32,256`; what is
 right is then the module's own reference.
 """
@@ -31,15 +32,19 @@ def main() -> None:
     """Prints the outcome."""
     path, layout, order, dtype, tolerance, *sizes = sys.argv[1:10]
     num_sms, m, n, k = map(int, sizes)
+    a_batch, b_batch = (map(int, filter(None, x.split("x"))) for x in sys.argv[10:12])
     module = _load(Path(path))
     matmul = module.matmul
     if num_sms:
         matmul = functools.partial(matmul, num_sms=num_sms)
     rng = np.random.default_rng(0)
     of_a, of_b = layout
-    shapes = ((k, m) if of_a == "t" else (m, k), (n, k) if of_b == "t" else (k, n))
+    shapes = (
+        (*a_batch, *((k, m) if of_a == "t" else (m, k))),
+        (*b_batch, *((n, k) if of_b == "t" else (k, n))),
+    )
     a, b = (jnp.asarray(rng.standard_normal(shape), dtype) for shape in shapes)
-    arguments = [_draw(rng, *argument.split(",")) for argument in sys.argv[10:]]
+    arguments = [_draw(rng, *argument.split(",")) for argument in sys.argv[12:]]
     expected = _product(a, b, layout, order)
     if arguments or hasattr(module, "_epilogue"):
         expected = module.reference(a, b, *arguments)
@@ -77,8 +82,8 @@ def _draw(rng: np.random.Generator, dtype: str, *sizes: str) -> jax.Array:
 
 def _product(a: jax.Array, b: jax.Array, layout: str, order: str) -> Any:
     wide = map(_wide, (a, b))
-    left, right = (x.T if t == "t" else x for x, t in zip(wide, layout, strict=True))
-    return (left @ right).T if order == "column" else left @ right
+    left, right = (x.mT if t == "t" else x for x, t in zip(wide, layout, strict=True))
+    return (left @ right).mT if order == "column" else left @ right
 
 
 def _wide(array: Any) -> Any:
