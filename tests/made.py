@@ -46,12 +46,15 @@ class Made:
     function: Callable[..., Any]
 
     def at(
-        self, *tiles: tuple[int, int, int], less: tuple[int, int, int] = (0, 0, 0)
+        self,
+        *tiles: tuple[int, int, int],
+        less: tuple[int, int, int] = (0, 0, 0),
+        leading: tuple[tuple[int, ...], tuple[int, ...]] = ((), ()),
     ) -> Request:
         """Returns a request for sizes of so many tiles along m, n and k.
 
         Where the kernel takes every size, they are `less` than that, but in the same
-        tiles.
+        tiles. Where it takes batches, A and B have `leading` dimensions.
         """
         plan = self.plan
         sides = (plan.tile_m, plan.tile_n, plan.tile_k)
@@ -63,7 +66,11 @@ class Made:
             [n * side - off for n, side, off in zip(counts, sides, cut, strict=True)]
             for counts in tiles
         ]
-        cases = tuple(RequestCase(m=m, n=n, k=k, smem_bytes=None) for m, n, k in sizes)
+        a_batch, b_batch = leading if plan.batched else ((), ())
+        cases = tuple(
+            RequestCase(m=m, n=n, k=k, a_batch=a_batch, b_batch=b_batch)
+            for m, n, k in sizes
+        )
         return dataclasses.replace(self.request, cases=cases)
 
     def lower(self, request: Request | None = None) -> None:

@@ -10,7 +10,9 @@ B_INDEX_DROPPED = Kind(
     GROUP, "matrix of B dropped", "every product is that of B's first matrix"
 )
 OTHERS_INDEX = Kind(
-    GROUP, "one matrix taken for many", "the only matrix is counted through, as of a batch"
+    GROUP,
+    "one matrix taken for many",
+    "the only matrix is counted through, as of a batch",
 )
 C_INDEX_DROPPED = Kind(
     GROUP, "matrix of C dropped", "all products are stored over the first"
@@ -25,7 +27,9 @@ REPEATED_WRONGLY = Kind(
     "an operand's matrices follow each other where each should be repeated",
 )
 CROSSED = Kind(
-    GROUP, "tile and matrix crossed", "tiles are counted as matrices, and matrices as tiles"
+    GROUP,
+    "tile and matrix crossed",
+    "tiles are counted as matrices, and matrices as tiles",
 )
 
 GRID, WALK, TURNS = "batched", "batched_persistent", "batched_ping_pong"

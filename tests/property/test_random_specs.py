@@ -43,6 +43,7 @@ def tables(draw, sizes=SIZES, shared=True):
             maybe("out", st.sampled_from(DTYPES)),
             "[shapes]\n",
             maybe("edge", st.sampled_from(["exact", "any"])),
+            maybe("batch", st.booleans()),
             "[tile]\n",
             *(maybe(key, sizes) for key in "mnk"),
             "[pipeline]\n",
@@ -111,6 +112,8 @@ def test_a_spec_is_planned_or_refused_with_reasons(text):
     assert all(case.smem_bytes <= made.smem.total for case in made.cases)
 
 
+# Leading dimensions of A and B, where a kernel takes batches.
+LEADING = [((), ()), ((2,), (2,)), ((2,), ()), ((1,), (2,)), ((2, 1), (2,)), ((), (2,))]
 SMALL = st.sampled_from([4, 8, 12, 16, 24, 32, 40, 44, 64, 96, 128, 192])
 
 
@@ -124,11 +127,12 @@ SMALL = st.sampled_from([4, 8, 12, 16, 24, 32, 40, 44, 64, 96, 128, 192])
     tables(sizes=SMALL, shared=False),
     st.tuples(st.just(2), st.integers(1, 3), st.integers(1, 6)),
     st.tuples(*[st.integers(0, 191)] * 3),
+    st.sampled_from(LEADING),
 )
-def test_a_planned_spec_is_a_kernel_that_is_right(text, counts, less):
+def test_a_planned_spec_is_a_kernel_that_is_right(text, counts, less, leading):
     made, _ = plan_or_problems(text)
     assume(made is not None)
     with tempfile.TemporaryDirectory() as directory:
         built = module(Path(directory), made)
         built.lower()
-        built.simulate(built.at(counts, less=less))
+        built.simulate(built.at(counts, less=less, leading=leading))
