@@ -39,12 +39,15 @@ def read_list(path):
         pairs = json.loads(path.read_text(encoding="utf-8"))
         return [(str(module), tuple(map(int, shape))) for module, shape in pairs]
     except (OSError, TypeError, ValueError) as error:
-        sys.exit(f"{path} is no list of [module, [m, n, k]]: {error}")
+        sys.exit(
+            f"{path} is no list of [module, [m, n, k]], or [batch, m, n, k]: {error}"
+        )
 
 
 def jobs_of(pairs):
-    for module, shape in pairs:
-        asked = Asked(shapes=(",".join(map(str, shape)),))
+    for module, (*batch, m, n, k) in pairs:
+        leading = "".join(f"{size}x" for size in batch)
+        asked = Asked(shapes=(f"{leading}{m},{n},{k}",))
         for target in find_targets([module], asked, lambda futures, _: futures):
             yield from bench.jobs_of(target.label, target.path, target.request)
 
@@ -52,7 +55,8 @@ def jobs_of(pairs):
 def is_about(record, job):
     """Whether a record is about what a job would measure."""
     same_code = record.source_digest == code_digest(job.request.source)
-    return same_code and record.name == job.request.name and record.shape == job.shape
+    sizes = (record.batch, record.shape) == (job.batch, job.shape)
+    return same_code and record.name == job.request.name and sizes
 
 
 def kept(path, jobs):

@@ -236,6 +236,8 @@ def best_tried(record):
 def tuned_rows(records):
     for record in records:
         shape = " x ".join(map(str, record["shape"]))
+        for size in record.get("batch", ()):
+            shape = f"{size} x ({shape})"
         path = Path(record["path"])
         name = f"[{path.stem}]({{root}}{path.as_posix()})"
         if record["timing"] is None:

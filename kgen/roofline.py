@@ -126,6 +126,14 @@ class Work:
     minimal_bytes: int
     uncached_bytes: int
 
+    def times(self, products: int) -> "Work":
+        """Returns the work of so many products of this size."""
+        return Work(
+            flops=products * self.flops,
+            minimal_bytes=products * self.minimal_bytes,
+            uncached_bytes=products * self.uncached_bytes,
+        )
+
     @property
     def intensity(self) -> float:
         """FLOP per byte of the minimal traffic."""

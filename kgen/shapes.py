@@ -17,18 +17,32 @@ SHORT = {
 }
 DTYPES = (*SHORT.values(), "bool", "int16", "uint16")
 
-_SIZES = re.compile(r"([0-9]{1,12}),([0-9]{1,12}),([0-9]{1,12})")
+_SIZES = re.compile(
+    r"(?P<batch>(?:[0-9]{1,12}x)*)"
+    r"(?P<m>[0-9]{1,12}),(?P<n>[0-9]{1,12}),(?P<k>[0-9]{1,12})"
+)
 _OPERAND = re.compile(r"([a-z][a-z0-9_]*)\[([0-9]{1,12}(?:,[0-9]{1,12})*)?\]")
 _BETWEEN = re.compile(r"[\s;]+")
 
 
 def parse_sizes(text: str) -> tuple[int, int, int] | None:
     """Returns m, n and k of a text such as `256,512,1024`; None if it is none."""
+    found = parse_batch(text)
+    return None if found is None or found[0] else found[1]
+
+
+def parse_batch(text: str) -> tuple[tuple[int, ...], tuple[int, int, int]] | None:
+    """Returns leading dimensions, and m, n and k.
+
+    Args:
+      text: Such as `64x256,512,1024` for 64 products, or `8x12x256,512,1024`; None is
+        returned for what is none of these.
+    """
     match = _SIZES.fullmatch(text.replace(" ", ""))
     if match is None:
         return None
-    m, n, k = (int(size) for size in match.groups())
-    return m, n, k
+    batch = tuple(int(size) for size in match["batch"].split("x") if size)
+    return batch, (int(match["m"]), int(match["n"]), int(match["k"]))
 
 
 def parse_operands(text: str) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from kgen import beside, cases, module_text
 from kgen.epilogue.steps import to_json
 from kgen.errors import FileError, KgenError, UsageError
-from kgen.shapes import parse_operands, parse_sizes
+from kgen.shapes import parse_batch, parse_operands, parse_sizes
 from kgen.verify.request import (
     DTYPES,
     FUNCTION,
@@ -163,11 +163,11 @@ def _case_of_plan(plan: "Plan", text: str) -> RequestCase | OperandCase:
         return RequestCase(m=m, n=n, k=k)
     if not isinstance(plan, MatmulPlan):
         return OperandCase(operands=parse_operands(text))
-    m, n, k = _sizes(text, plan.units, plan.name)
+    found = _sized(text, plan.units, plan.name, batched=plan.batched)
     # With fewer steps than slots the ring is shorter than planned.
-    full = plan.steps(k) >= plan.max_concurrent_steps
+    full = plan.steps(found.k) >= plan.max_concurrent_steps
     smem = plan.smem.total if full else None
-    return RequestCase(m=m, n=n, k=k, smem_bytes=smem)
+    return dataclasses.replace(found, smem_bytes=smem)
 
 
 def _of_module(path: Path, asked: Asked) -> Target:
@@ -186,7 +186,10 @@ def _of_module(path: Path, asked: Asked) -> Target:
     # Each of the modules beside it has multiples of its own.
     found = beside.find(text, path.parent)
     multiples = (1, 1, 1) if found.texts else described.multiples
-    asked_sizes = [_sizes(shape, multiples, str(path)) for shape in asked.shapes]
+    asked_cases = tuple(
+        _sized(shape, multiples, str(path), batched=described.batched)
+        for shape in asked.shapes
+    )
     request = Request(
         name=_module_name(path),
         source=text,
@@ -198,8 +201,7 @@ def _of_module(path: Path, asked: Asked) -> Target:
         operand_dtype=described.operand_dtype,
         b_dtype=described.b_dtype,
         out_dtype=described.out_dtype,
-        cases=tuple(RequestCase(m=m, n=n, k=k) for m, n, k in asked_sizes)
-        or _own_cases(described),
+        cases=asked_cases or _own_cases(described),
         allow=_allowed(text),
         epilogue=to_json(described.epilogue),
         promoted=described.promoted,
@@ -329,6 +331,23 @@ def _refuse_sizes(asked: Asked, sizes: Sequence[tuple[int, int, int] | None]) ->
                 f"--shape {text!r}: three sizes stand for a matmul, and go neither with"
                 " operands nor with --reference"
             )
+
+
+def _sized(
+    text: str, multiples: tuple[int, int, int], what: str, *, batched: bool
+) -> RequestCase:
+    """Returns the case of a `--shape`, which may have a batch in front of it."""
+    found = parse_batch(text)
+    batch = found[0] if found else ()
+    if batch and not batched:
+        raise UsageError(
+            f"--shape {text!r}: {what} takes no batch\n"
+            "  allowed: M,N,K such as 256,512,1024"
+        )
+    if batch and not all(batch):
+        raise UsageError(f"--shape {text!r}: a batch has one matrix or more")
+    m, n, k = _sizes(text[text.rfind("x") + 1 :], multiples, what)
+    return RequestCase(m=m, n=n, k=k, a_batch=batch, b_batch=batch)
 
 
 def _sizes(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     "shapes",
     multiple=True,
     metavar="M,N,K",
-    help="Sizes to measure at. May be repeated.",
+    help="Sizes to measure at; 64xM,N,K is a batch of 64. May be repeated.",
 )
 @click.option(
     "--peer",

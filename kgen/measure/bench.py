@@ -51,6 +51,13 @@ class Job:
         assert isinstance(case, RequestCase)
         return case.m, case.n, case.k
 
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Leading dimensions of both operands."""
+        case = self.request.cases[0]
+        assert isinstance(case, RequestCase)
+        return case.batch
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
@@ -168,7 +175,7 @@ def _record(
         if (failure := verdict.failure) is not None:
             return dataclasses.replace(record, detail=f"kgen verify: {failure}")
     found = sweep.Sweep(detail="not asked for")
-    if peers.JAX_EXAMPLE in options.peers:
+    if peers.JAX_EXAMPLE in options.peers and not job.batch:
         stage(job, f"sweeping {peers.JAX_EXAMPLE}")
         if record.problem not in sweeps:
             sweeps[record.problem] = sweep.run(
@@ -184,6 +191,7 @@ def _record(
         "arch": job.request.arch,
         "request": job.request.to_json(),
         "shape": job.shape,
+        "batch": job.batch,
         "peers": list(options.peers),
         "rounds": options.rounds,
         "sweep": dataclasses.asdict(found),
@@ -217,6 +225,7 @@ def _begun(job: Job) -> Record:
         name=request.name,
         path=job.path,
         shape=job.shape,
+        batch=job.batch,
         layout=request.layout,
         operand_dtype=request.operand_dtype,
         b_dtype=request.b_dtype,

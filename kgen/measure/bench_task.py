@@ -62,6 +62,7 @@ class Bench:
             or default_out(self._request.operand_dtype),
             layout=self._request.layout,
             out_order=self._request.out_order,
+            batch=tuple(self._job["batch"]),
         )
         self._directory = Path(self._job["directory"])
         self._path = layout.own_path(self._request, self._directory)
@@ -202,6 +203,7 @@ class _Peers:
           fused: Product and epilogue in plain JAX, which only XLA can be given.
         """
         self._fused = fused
+        self._batch = problem.batch
         self._names: list[str] = job["peers"]
         self._sweep: dict[str, Any] = job["sweep"]
         self._whys: dict[str, str] = {}
@@ -228,6 +230,8 @@ class _Peers:
         return timing.compile_each(self._fused, sets)
 
     def _examples(self, sets: Sets) -> dict[str, Compiled]:
+        if self._batch:
+            raise peers.NoPeerError("it takes no batch")
         if self._sweep["detail"]:
             raise peers.NoPeerError(self._sweep["detail"])
         found = {}

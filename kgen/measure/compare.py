@@ -117,7 +117,7 @@ def _changes(before: Document, now: Document) -> Iterator[Change]:
 
 def _key(record: Record) -> tuple[object, ...]:
     dtypes = (*record.problem.operand_dtypes, record.out_dtype)
-    return (record.name, record.shape, record.layout, *dtypes)
+    return (record.name, record.batch, record.shape, record.layout, *dtypes)
 
 
 def _change(old: Record | None, new: Record | None) -> Change:

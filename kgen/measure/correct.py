@@ -121,7 +121,7 @@ def differs_from_xla(
 
     def exact(a: Any, b: Any) -> Any:
         a, b = logical(problem.layout, a, b)
-        product = jnp.dot(a, b, preferred_element_type=jnp.float32)
+        product = jnp.matmul(a, b, preferred_element_type=jnp.float32)
         return stored(problem.out_order, product)
 
     def count(product: Any, expected: Any) -> Any:
@@ -162,7 +162,7 @@ def _differs_from_float64(
 ) -> str | None:
     rows = sampled_rows(problem.shape[0])
     a, b = logical(problem.layout, *operands)
-    a64 = np.asarray(a[rows]).astype(np.float64)
+    a64 = np.asarray(a[..., rows, :]).astype(np.float64)
     b64 = np.asarray(b).astype(np.float64)
     expected = a64 @ b64
     allowed = compare.tolerance(
@@ -175,7 +175,7 @@ def _differs_from_float64(
     )
     # The order is its own inverse: this is C as [m, n].
     c = stored(problem.out_order, product)
-    found = np.asarray(c[rows]).astype(np.float64)
+    found = np.asarray(c[..., rows, :]).astype(np.float64)
     wrong = compare.close(found, expected, allowed, out_dtype=problem.out_dtype)
     if wrong is None:
         return None

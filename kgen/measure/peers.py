@@ -53,7 +53,9 @@ def xla(problem: Problem) -> Callable[..., Any]:
 
     def product(a: Any, b: Any) -> Any:
         a, b = logical(problem.layout, a, b)
-        result = jnp.dot(a, b, preferred_element_type=dtype if direct else jnp.float32)
+        result = jnp.matmul(
+            a, b, preferred_element_type=dtype if direct else jnp.float32
+        )
         return stored(problem.out_order, result).astype(dtype)
 
     return product
@@ -101,7 +103,7 @@ class _TorchProducts:
         self._pairs = [logical(layout, take(a), take(b)) for a, b, *_ in sets]
         if self.problem.out_order == COLUMN:
             # The product in the order that is asked for: C.T = B.T @ A.T.
-            self._pairs = [(b.T, a.T) for a, b in self._pairs]
+            self._pairs = [(b.mT, a.mT) for a, b in self._pairs]
         self._dtype = getattr(self.torch, self.problem.out_dtype)
 
     def __call__(self, _: Sets) -> None:

@@ -1,6 +1,7 @@
 """What is measured: one matrix product."""
 
 import dataclasses
+import math
 
 from kgen.layouts import LAYOUTS, OUT_ORDERS, ROW, operand_shapes, out_shape
 from kgen.plan.dtypes import ITEMSIZE
@@ -18,6 +19,7 @@ class Problem:
       layout: `nn`, `nt`, `tn` or `tt`: see `kgen.layouts`.
       b_dtype: Elements of B; empty if they are A's.
       out_order: `row`, or `column` if the result is [n, m].
+      batch: Leading dimensions of A, B and C.
     """
 
     shape: tuple[int, int, int]
@@ -26,6 +28,7 @@ class Problem:
     layout: str = "nn"
     b_dtype: str = ""
     out_order: str = ROW
+    batch: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.layout not in LAYOUTS:
@@ -34,16 +37,16 @@ class Problem:
             raise ValueError(f"out_order must be one of {', '.join(OUT_ORDERS)}")
 
     @property
-    def operand_shapes(self) -> tuple[tuple[int, int], tuple[int, int]]:
+    def operand_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Shapes of A and B."""
-        m, n, k = self.shape
-        return operand_shapes(self.layout, m, n, k)
+        a, b = operand_shapes(self.layout, *self.shape)
+        return (*self.batch, *a), (*self.batch, *b)
 
     @property
-    def out_shape(self) -> tuple[int, int]:
+    def out_shape(self) -> tuple[int, ...]:
         """Shape of the result."""
         m, n, _ = self.shape
-        return out_shape(self.out_order, m, n)
+        return (*self.batch, *out_shape(self.out_order, m, n))
 
     @property
     def operand_dtypes(self) -> tuple[str, str]:
@@ -53,18 +56,20 @@ class Problem:
     @property
     def operand_bytes(self) -> int:
         """Bytes of A and B."""
-        return sum(r * c for r, c in self.operand_shapes) * ITEMSIZE[self.operand_dtype]
+        return sum(map(math.prod, self.operand_shapes)) * ITEMSIZE[self.operand_dtype]
 
     @property
     def work(self) -> Work:
         """What it computes, and moves if every element moves once."""
-        return matmul_work(
+        of_one = matmul_work(
             self.shape,
             self.shape[:2],
             operand_dtype=self.operand_dtype,
             out_dtype=self.out_dtype,
         )
+        return of_one.times(math.prod(self.batch))
 
     def __str__(self) -> str:
         m, n, k = self.shape
-        return f"m={m}, n={n}, k={k}"
+        size = f"m={m}, n={n}, k={k}"
+        return f"batch={[*self.batch]}, {size}" if self.batch else size

@@ -123,6 +123,7 @@ class Record:
       timing: How long it took; null if it was not measured.
       peers: What it was measured against.
       b_dtype: Elements of B; empty if they are A's.
+      batch: Leading dimensions of A, B and the result.
     """
 
     target: str
@@ -146,6 +147,7 @@ class Record:
     timing: Timing | None
     peers: tuple[Peer, ...]
     b_dtype: str = ""
+    batch: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         one_of("status", self.status, STATUSES)
@@ -171,12 +173,14 @@ class Record:
             b_dtype=self.b_dtype,
             out_dtype=self.out_dtype,
             layout=self.layout,
+            batch=self.batch,
         )
 
     @property
     def size(self) -> str:
         """Its sizes as `--shape` takes them."""
-        return ",".join(map(str, self.shape))
+        batch = "".join(f"{size}x" for size in self.batch)
+        return batch + ",".join(map(str, self.shape))
 
     def peer(self, name: str) -> Peer | None:
         """Returns what became of a peer, if it was asked for."""

@@ -43,6 +43,32 @@ def records(path):
 
 
 @pytest.mark.usefixtures("_on_cpu")
+def test_a_batch_is_timed_beside_that_of_xla(tmp_path):
+    path = write_module(tmp_path)
+    text = path.read_text("utf-8")
+    path.write_text(
+        text.replace("[m, k]", "[..., m, k]")
+        .replace("[k, n]", "[..., k, n]")
+        .replace("[m, n]", "[..., m, n]")
+        .replace("jnp.dot", "jnp.matmul"),
+        "utf-8",
+    )
+    out, shape = tmp_path / "new.json", f"3x{SHAPE}"
+    peers = ("--peer", "xla", "--peer", "jax-example")
+    done = kgen("bench", path, "--shape", shape, *peers, "--rounds", 3, "--json", out)
+    assert done.exit_code == 0, done
+    (record,) = files.load(out).results
+    assert (record.status, record.batch, record.size) == ("measured", (3,), shape)
+    xla, of_example = record.peers
+    assert xla.timing is not None
+    assert of_example.detail == "it takes no batch"
+    # What takes no batch is not measured with one.
+    path = write_module(tmp_path, name="of_two")
+    done = kgen("bench", path, "--shape", shape)
+    assert "takes no batch" in done.stderr
+
+
+@pytest.mark.usefixtures("_on_cpu")
 @pytest.mark.parametrize(("dtype", "layout"), [("bfloat16", "nn"), ("float16", "nt")])
 def test_a_right_kernel_is_timed_in_turns_with_its_peers(tmp_path, dtype, layout):
     path = write_module(tmp_path, dtype=dtype, layout=layout)

@@ -231,10 +231,8 @@ def _rendered(
 
 def _schedule(plan: MatmulPlan) -> str:
     """Returns what the page calls a plan's schedule."""
-    if plan.epilogue:
-        return "epilogue"
-    if plan.batched:
-        return "batched"
+    if plan.epilogue or plan.batched:
+        return "epilogue" if plan.epilogue else "batched"
     if plan.ping_pong:
         return "ping_pong"
     if plan.persistent:

@@ -62,6 +62,17 @@ def test_bytes_and_operations_of_a_problem():
         assert problem.work.minimal_bytes == problem.operand_bytes + 2 * 64 * 128
 
 
+def test_bytes_and_operations_of_a_batch():
+    one = Problem(shape=(64, 128, 32), operand_dtype="float16", out_dtype="float16")
+    many = dataclasses.replace(one, batch=(3, 2), layout="nt", out_order="column")
+    assert many.operand_shapes == ((3, 2, 64, 32), (3, 2, 128, 32))
+    assert many.out_shape == (3, 2, 128, 64)
+    assert many.operand_bytes == 6 * one.operand_bytes
+    assert many.work.flops == 6 * one.work.flops
+    assert many.work.minimal_bytes == 6 * one.work.minimal_bytes
+    assert str(many) == "batch=[3, 2], m=64, n=128, k=32"
+
+
 def test_an_executable_calls_the_function_on_every_set():
     sets = operands.draw(SMALL_PROBLEM, l2_bytes=800)
     compiled = timing.compile_each(lambda a, b: a @ b, sets)
@@ -221,8 +232,8 @@ def stand_in_torch():
             self.values = values
 
         @property
-        def T(self):  # noqa: N802
-            return Tensor(self.values.T)
+        def mT(self):  # noqa: N802
+            return Tensor(self.values.mT)
 
         def to(self, dtype):
             products.append((self.values, dtype))

@@ -3,7 +3,7 @@
 import pytest
 
 from kgen.errors import UsageError
-from kgen.shapes import parse_operands, parse_sizes
+from kgen.shapes import parse_batch, parse_operands, parse_sizes
 
 
 @pytest.mark.parametrize(
@@ -13,12 +13,28 @@ from kgen.shapes import parse_operands, parse_sizes
         ("1, 2, 3", (1, 2, 3)),
         ("256,512", None),
         ("256x512x1024", None),
+        ("64x256,512,1024", None),
         ("-1,2,3", None),
         ("f16[1,2,3]", None),
     ],
 )
 def test_sizes_of_a_matmul(text, sizes):
     assert parse_sizes(text) == sizes
+
+
+@pytest.mark.parametrize(
+    ("text", "batch"),
+    [
+        ("64x256,512,1024", ((64,), (256, 512, 1024))),
+        ("8 x 12 x 1,2,3", ((8, 12), (1, 2, 3))),
+        ("1,2,3", ((), (1, 2, 3))),
+        ("x1,2,3", None),
+        ("2x1,2", None),
+        ("2,1x2,3", None),
+    ],
+)
+def test_batches_of_sizes(text, batch):
+    assert parse_batch(text) == batch
 
 
 @pytest.mark.parametrize(
