@@ -43,7 +43,6 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "dimensions": "2 dimensions or more" if batched else "2 dimensions",
         "may_be_empty": plan.any_edge or batched,
         "no_elements": _no_elements(plan),
-        "empty": in_batch(plan, out_dims(plan, "m", "n"), "*batch"),
         "a_matrix": matrix(plan, "a_gmem"),
         "b_matrix": matrix(plan, "b_gmem"),
         "matrix_of_a": "a_matrix" if batched else "a_gmem",

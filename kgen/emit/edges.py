@@ -50,8 +50,16 @@ def result(plan: MatmulPlan, cast: str) -> str:
     if not plan.any_edge:
         of_blocks = "".join(f", {name}" for name in scales.arguments(plan))
         return batches.reshaped(plan, f"kernel(a, b{of_blocks}){parts}{cast}")
-    part = batches.in_batch(plan, out_dims(plan, ":m", ":n"), ":").strip("()")
-    return batches.reshaped(plan, f"kernel(_pad(a), _pad(b)){parts}[{part}]{cast}")
+    called = f"kernel(_pad(a), _pad(b)){parts}{cut(plan)}{cast}"
+    return batches.reshaped(plan, called)
+
+
+def cut(plan: MatmulPlan) -> str:
+    """Returns the index of what is no padding, as source."""
+    if not plan.any_edge:
+        return ""
+    part = batches.in_batch(plan, out_dims(plan, ":m", ":n"), ":")
+    return f"[{part.strip('()')}]"
 
 
 def out_shape(plan: MatmulPlan, store_dtype: str) -> str:

@@ -1,7 +1,7 @@
 """What the templates place about an epilogue: arguments, refs and the steps as code."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kgen.emit import scales
 from kgen.epilogue.formulas import formula
@@ -79,6 +79,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "result_type": result,
         "scalars": [step.argument for step in arguments if not step.axes],
         "has_arguments": bool(arguments),
+        "pads_arguments": plan.any_edge and inside and any(s.axes for s in arguments),
         "argument_checks": [
             (f'"{step.argument}"', step.argument, _shape(step), f"jnp.{step.dtype}")
             for step in arguments
@@ -136,16 +137,28 @@ def apply(plan: MatmulPlan, value: str, columns: str | None) -> str:
     return f"_epilogue({', '.join([value, *parts])})"
 
 
-def call(plan: MatmulPlan, kernel: str) -> str:
-    """Returns the call of the kernel with all that it takes."""
-    operands = ["a", "b", *scales.arguments(plan)]
-    if not in_kernel(plan):
-        return f"{kernel}({', '.join(operands)})"
-    extra = [
-        s.argument if s.axes else f"{s.argument}.reshape(1)"
-        for s in with_argument(plan.epilogue)
-    ]
-    return f"{kernel}({', '.join([*operands, *extra])})"
+def call(plan: MatmulPlan, kernel: str, blocks: Mapping[str, str]) -> str:
+    """Returns the call of the kernel with all that it takes.
+
+    Args:
+      plan: The plan.
+      kernel: What is called.
+      blocks: What the kernel reads at once along `m` and `n`, as source.
+    """
+    operands = ["_pad(a)", "_pad(b)"] if plan.any_edge else ["a", "b"]
+    operands += scales.arguments(plan)
+    if in_kernel(plan):
+        operands += [_given(plan, s, blocks) for s in with_argument(plan.epilogue)]
+    return f"{kernel}({', '.join(operands)})"
+
+
+def _given(plan: MatmulPlan, step: Step, blocks: Mapping[str, str]) -> str:
+    """Returns a step's argument as the kernel takes it."""
+    if not step.axes:
+        return f"{step.argument}.reshape(1)"
+    if not plan.any_edge:
+        return step.argument
+    return f"_whole({', '.join([step.argument, *(blocks[axis] for axis in step.axes)])})"
 
 
 def chain(plan: MatmulPlan, product: str) -> str:

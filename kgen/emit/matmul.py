@@ -43,6 +43,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "out_type": _out_type(plan),
         "cast": "" if plan.split_k > 1 or plan.epilogue else _cast(plan),
         "result": _result(plan),
+        "of_nothing": _of_nothing(plan),
         "block": store.turned(plan, f"acc[...]{_cast(plan)}"),
         "arithmetic": _arithmetic(plan),
         "reference": _reference(plan),
@@ -131,10 +132,23 @@ def _result(plan: MatmulPlan) -> str:
     """Returns what the module's function returns."""
     if not plan.epilogue:
         return edges.result(plan, _cast(plan) if plan.split_k > 1 else "")
-    called = epilogue.call(plan, "kernel")
-    if plan.split_k == 1:
-        return batches.reshaped(plan, called)
-    return epilogue.chain(plan, f"{called}.sum(axis=0)")
+    m, n, _ = schedule.blocks(plan)
+    called = epilogue.call(plan, "kernel", {"m": m, "n": n})
+    cut = edges.cut(plan)
+    if plan.split_k > 1:
+        return epilogue.chain(plan, f"{called}.sum(axis=0){cut}")
+    if cut and len(epilogue.outputs(plan)) > 1:
+        one = batches.reshaped(plan, f"each{cut}")
+        return f"tuple({one} for each in {called})"
+    return batches.reshaped(plan, f"{called}{cut}")
+
+
+def _of_nothing(plan: MatmulPlan) -> str:
+    """Returns the result where there are no elements, or no terms of a sum."""
+    shape = batches.in_batch(plan, operands.out_dims(plan, "m", "n"), "*batch")
+    if plan.epilogue:
+        return epilogue.chain(plan, f"jnp.zeros({shape}, jnp.float32)")
+    return f"jnp.zeros({shape}, {schedule.out_dtype(plan)})"
 
 
 def _reference(plan: MatmulPlan) -> str:

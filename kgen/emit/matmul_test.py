@@ -45,6 +45,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "gpu_shapes": tuples(_gpu_shapes(plan)),
         "sizes": ", ".join(sizes),
         "gpu_size_names": f"({', '.join(map(_quoted, sizes))})",
+        "terms": "max(k, 1)" if plan.any_edge else "k",
         "without_elements": ", ".join([*["(2,)"] * (len(sizes) - 3), "m, n, k"]),
         "one_block": f"{m}, {n}, {k}",
         "no_matrices": repr((2, 0, *out_shape(plan.out_order, m, n))),

@@ -262,11 +262,18 @@ def _out_smem(plan: MatmulPlan, splits_m: bool, splits_n: bool) -> str:
     return f"plgpu.SMEM({', '.join(arguments)})"
 
 
+def blocks(plan: MatmulPlan) -> tuple[str, str, str]:
+    """Returns how much of m, n and k is worked on at once, as source."""
+    return (
+        "CLUSTER * TILE_M" if plan.cluster_m > 1 else "TILE_M",
+        "CLUSTER * TILE_N" if plan.cluster_n > 1 else "TILE_N",
+        "SPLIT_K * TILE_K" if plan.split_k > 1 else "TILE_K",
+    )
+
+
 def _order(plan: MatmulPlan) -> dict[str, object]:
     """Returns grid, cluster and raster."""
-    block_m = "CLUSTER * TILE_M" if plan.cluster_m > 1 else "TILE_M"
-    block_n = "CLUSTER * TILE_N" if plan.cluster_n > 1 else "TILE_N"
-    block_k = "SPLIT_K * TILE_K" if plan.split_k > 1 else "TILE_K"
+    block_m, block_n, block_k = blocks(plan)
     tiles = count(plan, "m", block_m), count(plan, "n", block_n)
     grid, names = list(tiles), ["m", "n"]
     all_tiles = "math.prod(tiles)" if plan.batched else "tiles[0] * tiles[1]"

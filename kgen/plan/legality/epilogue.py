@@ -195,19 +195,14 @@ def no_cast_outside(candidate: "Candidate") -> Iterator[Finding]:
 
 @rule(
     "KG647",
-    title="An epilogue takes sizes that the tiles divide, and makes rows",
-    reason="What a step takes is read from GMEM in whole tiles, beyond the end of a "
-    "vector that no tile divides. The outputs lie in rows, as a residual does.",
+    title="An epilogue makes rows",
+    reason="The outputs lie in rows, as a residual does.",
     source="kgen",
-    bad='[shapes]\nedge = "any"\n[[epilogue]]\nop = "bias"',
-    good='[shapes]\nedge = "exact"\n[[epilogue]]\nop = "bias"',
+    bad='[kernel]\nout_order = "column"\n[[epilogue]]\nop = "bias"',
+    good='[kernel]\nout_order = "row"\n[[epilogue]]\nop = "bias"',
 )
-def exact_rows(candidate: "Candidate") -> Iterator[Finding]:
-    if not candidate.epilogue:
-        return
-    if candidate.any_edge:
-        yield Finding("shapes.edge", 'edge = "any" with an epilogue', '"exact"')
-    if candidate.out_order == COLUMN:
+def rows_alone(candidate: "Candidate") -> Iterator[Finding]:
+    if candidate.epilogue and candidate.out_order == COLUMN:
         yield Finding(
             "kernel.out_order", 'out_order = "column" with an epilogue', '"row"'
         )
