@@ -158,7 +158,9 @@ def _given(plan: MatmulPlan, step: Step, blocks: Mapping[str, str]) -> str:
         return f"{step.argument}.reshape(1)"
     if not plan.any_edge:
         return step.argument
-    return f"_whole({', '.join([step.argument, *(blocks[axis] for axis in step.axes)])})"
+    return (
+        f"_whole({', '.join([step.argument, *(blocks[axis] for axis in step.axes)])})"
+    )
 
 
 def chain(plan: MatmulPlan, product: str) -> str:

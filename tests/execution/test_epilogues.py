@@ -6,6 +6,7 @@ from oldest import every_third
 
 WS = "[schedule]\nwarp_specialized = true\n"
 TILE = "[tile]\nm = {}\nn = {}\n"
+ANY = '[shapes]\nedge = "any"\n'
 ONE_WG = WS + "num_compute_wgs = 1\n"
 
 
@@ -53,6 +54,24 @@ CASES = {
         TILE.format(16, 128) + WS + "swap_operands = true\n" + VECTORS,
         (2, 1, 3),
     ),
+    "any_pipelined": (ANY + TILE.format(64, 64) + VECTORS, (2, 1, 3)),
+    "any_split_m": (ANY + TILE.format(128, 64) + WS + MATRIX, (2, 1, 2)),
+    "any_split_k": (
+        ANY + TILE.format(64, 64) + ONE_WG + "split_k = 2\n" + VECTORS,
+        (2, 1, 3),
+    ),
+    "any_persistent_cluster": (
+        ANY
+        + TILE.format(64, 64)
+        + ONE_WG
+        + "persistent = true\n[cluster]\nm = 2\n"
+        + MATRIX,
+        (3, 1, 2),
+    ),
+    "any_swapped": (
+        ANY + TILE.format(16, 64) + ONE_WG + "swap_operands = true\n" + VECTORS,
+        (3, 1, 2),
+    ),
 }
 
 
@@ -60,6 +79,7 @@ CASES = {
 def test_it_is_right(tmp_path, name):
     text, tiles = CASES[name]
     made = module(tmp_path, plan(tmp_path, text, f"epilogue_{name}"))
-    request = made.at(tiles)
+    # Where no tile needs to be whole, the last ones are not.
+    request = made.at(tiles, less=(5, 3, 7))
     made.lower(request)
     made.simulate(request)

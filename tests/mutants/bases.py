@@ -157,6 +157,14 @@ RENDERED = {
         + CHAIN.format("scale", "bias", "residual", "relu"),
         (1, 2, 5),
     ),
+    "chain_any": (
+        "",
+        '[shapes]\nedge = "any"\n'
+        + SMALL
+        + RING.format(2)
+        + CHAIN.format("bias", "residual", "relu", "").rpartition("[[")[0],
+        None,
+    ),
     "chain_saved": (
         "",
         "[tile]\nm = 64\nn = 128\n"

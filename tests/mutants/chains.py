@@ -22,11 +22,14 @@ SAVED_AFTER = Kind(
     GROUP, "saved after the activation", "the second output is the first once more"
 )
 OUTPUTS_SWAPPED = Kind(GROUP, "outputs swapped", "each is stored where the other goes")
+NOT_WHOLE = Kind(
+    GROUP, "argument not padded", "the last tiles read beyond the end of a vector"
+)
 SLOT_OF_BOTH = Kind(
     GROUP, "slot of both outputs", "one output is written while the other leaves"
 )
 
-LINEAR, SAVED = "chain_linear", "chain_saved"
+LINEAR, SAVED, ANY = "chain_linear", "chain_saved", "chain_any"
 BIAS = "x = x + _per_column(bias_gmem, x.shape)\n"
 SCALE = "    x = x * alpha_gmem[0]\n"
 RELU = "    x = jnp.maximum(x, 0)\n"
@@ -37,6 +40,7 @@ SAVE = "    saved = x.astype(DTYPE)\n"
 PIECE = "product[:, columns],\n            alpha_gmem,\n            bias_gmem.at["
 
 FAULTS = (
+    Fault(NOT_WHOLE, (ANY,), (("_whole(bias, TILE_N)", "bias"),)),
     Fault(BIAS_TWICE, (LINEAR, SAVED), ((BIAS, BIAS + "    " + BIAS),)),
     Fault(SCALE_MISSED, (LINEAR,), ((SCALE, ""),)),
     Fault(
