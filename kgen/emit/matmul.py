@@ -9,6 +9,7 @@ from kgen.emit import (
     operands,
     schedule,
     store,
+    tensors,
 )
 from kgen.emit.literals import docstring_text
 from kgen.layouts import COLUMN
@@ -56,6 +57,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         **edges.view(plan),
         **epilogue.view(plan),
         **schedule.view(plan),
+        **tensors.view(plan),
         **_pipeline(plan),
         **_layouts(plan),
         **matmul_test.view(plan),

@@ -112,6 +112,11 @@ class Candidate:
         return self.spec.shapes.batch
 
     @property
+    def torch(self) -> bool:
+        """Whether the module has a function for PyTorch's tensors."""
+        return self.spec.module.torch
+
+    @property
     def any_edge(self) -> bool:
         """Whether it takes every size."""
         return self.spec.shapes.edge == ANY

@@ -133,6 +133,7 @@ def finish(candidate: Candidate) -> MatmulPlan:
         activation=candidate.activation,
         batched=candidate.batched,
         gpu_batch=_gpu_batch(candidate),
+        torch=candidate.torch,
     )
 
 

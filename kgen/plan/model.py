@@ -188,6 +188,7 @@ class MatmulPlan:
       activation: Of a gated linear unit: `silu` or `gelu`; else empty.
       batched: Whether A and B may have leading dimensions.
       gpu_batch: Leading dimensions of both at the `gpu_shapes`.
+      torch: Whether the module has a function for PyTorch's tensors.
     """
 
     name: str
@@ -237,6 +238,7 @@ class MatmulPlan:
     activation: str = ""
     batched: bool = False
     gpu_batch: tuple[int, ...] = ()
+    torch: bool = False
 
     @property
     def op(self) -> str:

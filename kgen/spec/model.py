@@ -102,6 +102,14 @@ class Shapes(Table):
     matrices, and `jax.vmap` of the function is a call of it."""
 
 
+class Module(Table):
+    """What the module offers beside its function."""
+
+    torch: bool = False
+    """Whether there is `matmul_torch` too, which takes PyTorch's CUDA tensors, through
+    `plgpu.as_torch_kernel`. Not run on a GPU yet."""
+
+
 class Pipeline(Table):
     """How loads overlap with products."""
 
@@ -288,6 +296,7 @@ class Spec(AnySpec):
     dtypes: Dtypes = Dtypes()
     tile: Tile = Tile()
     shapes: Shapes = Shapes()
+    module: Module = Module()
     pipeline: Pipeline = Pipeline()
     scales: Scales = Scales()
     schedule: Schedule = Schedule()
