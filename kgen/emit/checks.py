@@ -69,12 +69,25 @@ def _parse(text: str) -> ast.Module:
 
 def _statements(module: ast.Module) -> Iterator[tuple[int, str]]:
     for statement in module.body[ast.get_docstring(module) is not None :]:
-        if not isinstance(statement, STATEMENTS):
+        if not isinstance(statement, STATEMENTS) and not _sets_gradient(statement):
             kind = type(statement).__name__
             yield (
                 statement.lineno,
                 f"yields a statement that does not belong there: {kind}",
             )
+
+
+def _sets_gradient(statement: ast.stmt) -> bool:
+    """Whether a statement is `NAME.defvjp(NAME, NAME)`, the only way to set a rule."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return (
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "defvjp"
+        and isinstance(call.func.value, ast.Name)
+        and not call.keywords
+        and all(isinstance(argument, ast.Name) for argument in call.args)
+    )
 
 
 def _imports(module: ast.Module) -> Iterator[tuple[int, str]]:

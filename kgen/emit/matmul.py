@@ -5,6 +5,7 @@ from kgen.emit import (
     batches,
     edges,
     epilogue,
+    gradients,
     matmul_test,
     operands,
     schedule,
@@ -61,6 +62,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         **_pipeline(plan),
         **_layouts(plan),
         **matmul_test.view(plan),
+        **gradients.view(plan),
     }
 
 

@@ -117,7 +117,7 @@ def _scratch_types(plan: MatmulPlan, out_smem: str) -> str:
         return '{"acc": plgpu.ACC((TILE_M, TILE_N), jnp.float32)}'
     refs = {"out_smem": out_smem}
     if plan.ping_pong:
-        refs = {"ring": "_ring()", **refs}
+        refs = {"ring": f"_ring({'layout' * plan.autodiff})", **refs}
     return f"{{{', '.join(f'{name!r}: {ref}' for name, ref in refs.items())}}}"
 
 

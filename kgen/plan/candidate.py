@@ -4,6 +4,7 @@ import dataclasses
 
 from kgen.arch import Arch
 from kgen.epilogue.steps import Step, saves
+from kgen.gradients import units
 from kgen.layouts import operand_shapes, out_shape
 from kgen.plan import budget
 from kgen.plan.dtypes import ITEMSIZE
@@ -125,6 +126,16 @@ class Candidate:
     def units(self) -> tuple[int, int, int]:
         """What m, n and k must be multiples of."""
         return (1, 1, 1) if self.any_edge else self.blocks
+
+    @property
+    def autodiff(self) -> bool:
+        """Whether the function can be differentiated."""
+        return self.spec.kernel.autodiff
+
+    @property
+    def units_to_differentiate(self) -> tuple[int, int, int]:
+        """What m, n and k must be multiples of for the product and its gradients."""
+        return (1, 1, 1) if self.any_edge else units(self.layout, self.blocks)
 
     @property
     def blocks(self) -> tuple[int, int, int]:

@@ -6,8 +6,9 @@ import math
 
 from kgen import cases
 from kgen.arch import ARCHS, Arch
+from kgen.gradients import gradients as gradients_of
 from kgen.layouts import COLUMN, is_transposed
-from kgen.plan import epilogue
+from kgen.plan import epilogue, gradients
 from kgen.plan.candidate import NO_SPLIT, Candidate, share
 from kgen.plan.dtypes import ITEMSIZE, default_out
 from kgen.plan.model import Case, Layout, MatmulPlan, Raster, StandaloneTest
@@ -126,6 +127,7 @@ def finish(candidate: Candidate) -> MatmulPlan:
             rtol=spec.test.rtol,
             atol=spec.test.atol,
             gpu_marker=spec.test.gpu_marker,
+            gradients=candidate.autodiff and spec.test.gradients is not False,
         ),
         allow=spec.verify.allow,
         epilogue=candidate.epilogue,
@@ -134,6 +136,7 @@ def finish(candidate: Candidate) -> MatmulPlan:
         batched=candidate.batched,
         gpu_batch=_gpu_batch(candidate),
         torch=candidate.torch,
+        autodiff=candidate.autodiff,
     )
 
 
@@ -171,10 +174,12 @@ def _default_split(schedule: Schedule) -> str:
 
 def _operand_rows(spec: Spec, tile_k: int, wg_m: int, wg_n: int) -> list[int]:
     """Returns what a swizzle must divide: a step of K, and what is not K-major."""
-    a_is_transposed, b_is_transposed = is_transposed(spec.kernel.layout)
+    layouts: list[str] = [spec.kernel.layout]
+    if spec.kernel.autodiff:
+        layouts += [gradient.layout for gradient in gradients_of(spec.kernel.layout)]
     rows = [tile_k]
-    rows += [wg_m] if a_is_transposed else []
-    rows += [] if b_is_transposed else [wg_n]
+    rows += [wg_m for layout in layouts if is_transposed(layout)[0]]
+    rows += [wg_n for layout in layouts if not is_transposed(layout)[1]]
     return rows
 
 
@@ -344,7 +349,7 @@ def _cases(candidate: Candidate) -> tuple[Case, ...]:
         )
         for m, n, k in candidate.spec.test.shapes
     ]
-    return (*small, *asked)
+    return (*small, *asked, *gradients.cases(candidate))
 
 
 def _sms(candidate: Candidate, size: tuple[int, int, int], ctas: int) -> int | None:

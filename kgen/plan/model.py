@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 from kgen.epilogue.steps import Step, saves
+from kgen.gradients import units
 from kgen.layouts import COLUMN
 
 EXACT, ANY = "exact", "any"
@@ -105,6 +106,9 @@ class Case:
       num_sms: SMs that a persistent kernel is told of; None for its default.
       a_batch: Leading dimensions of A.
       b_batch: Leading dimensions of B.
+      differentiate: Whether the gradients are verified, too.
+      grad_a_smem_bytes: SMEM that the kernel of A's gradient must report; None without.
+      grad_b_smem_bytes: The same of B's.
     """
 
     m: int
@@ -115,6 +119,9 @@ class Case:
     num_sms: int | None = None
     a_batch: tuple[int, ...] = ()
     b_batch: tuple[int, ...] = ()
+    differentiate: bool = False
+    grad_a_smem_bytes: int | None = None
+    grad_b_smem_bytes: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -127,6 +134,7 @@ class StandaloneTest:
       rtol: Allowed relative error; None for the rounding of the output's dtype.
       atol: Error allowed beside that; None for a derived one.
       gpu_marker: A pytest marker for the tests that need a GPU, or None.
+      gradients: Whether gradients are tested.
     """
 
     inputs: tuple[str, ...] = ("integers", "normal")
@@ -134,6 +142,7 @@ class StandaloneTest:
     rtol: float | None = None
     atol: float | None = None
     gpu_marker: str | None = None
+    gradients: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -189,6 +198,7 @@ class MatmulPlan:
       batched: Whether A and B may have leading dimensions.
       gpu_batch: Leading dimensions of both at the `gpu_shapes`.
       torch: Whether the module has a function for PyTorch's tensors.
+      autodiff: Whether the function can be differentiated.
     """
 
     name: str
@@ -239,6 +249,7 @@ class MatmulPlan:
     batched: bool = False
     gpu_batch: tuple[int, ...] = ()
     torch: bool = False
+    autodiff: bool = False
 
     @property
     def op(self) -> str:
@@ -272,6 +283,11 @@ class MatmulPlan:
     def steps(self, k: int) -> int:
         """Returns the steps of one CTA's pipeline over k."""
         return math.ceil(k / self.blocks[2])
+
+    @property
+    def units_to_differentiate(self) -> tuple[int, int, int]:
+        """What m, n and k must be multiples of for the product and its gradients."""
+        return (1, 1, 1) if self.any_edge else units(self.layout, self.blocks)
 
     @property
     def blocks(self) -> tuple[int, int, int]:

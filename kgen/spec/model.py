@@ -62,6 +62,9 @@ class Kernel(AnyKernel):
     out_order: Literal["row", "column"] = "row"
     """How the result lies in memory. `row`: it is [m, n]. `column`: it is [n, m], which
     is C in column-major order."""
+    autodiff: bool = False
+    """Whether the function can be differentiated with respect to A and B: the module
+    computes the gradients by two more products of the same tiles."""
 
 
 class Dtypes(Table):
@@ -264,8 +267,9 @@ class Test(Table):
     their terms, if left out."""
     gpu_marker: Marker | None = None
     """A pytest marker on the tests that need a GPU, so that `-m` selects them."""
-    gradients: bool = False
-    """Whether gradients are tested; a matmul has none, and refuses it."""
+    gradients: bool | None = None
+    """Whether gradients are tested; all that there are, if left out. There are some with
+    `kernel.autodiff = true` alone."""
 
 
 Code = Annotated[str, Field(max_length=5, json_schema_extra={"examples": ["KG402"]})]

@@ -10,7 +10,7 @@ from typing import Any
 
 from kgen.epilogue.steps import saves, with_argument
 from kgen.layouts import out_shape
-from kgen.verify import scales, upstream
+from kgen.verify import gradients, scales, upstream
 from kgen.verify.explain import LevelError, NotModelledError, explain
 from kgen.verify.reference import matmul_shapes
 from kgen.verify.request import GLU, OUT_DTYPES, Case, OperandCase, Request, RequestCase
@@ -71,14 +71,30 @@ def operands(request: Request, case: Case) -> list[Any]:
         for step in with_argument(request.steps)
     ]
     of_blocks = [struct(shape, "float32") for shape in scales.shapes(request, case)]
-    return [*map(struct, shapes, request.operand_dtypes), *of_blocks, *arguments]
+    cotangent = (
+        [struct(out_shape(request.out_order, case.m, case.n), request.out_dtype)]
+        if case.differentiate
+        else []
+    )
+    return [
+        *map(struct, shapes, request.operand_dtypes),
+        *of_blocks,
+        *arguments,
+        *cotangent,
+    ]
 
 
 def called(function: Callable[..., Any], case: Case) -> Callable[..., Any]:
-    """Returns `function` with the keywords that the case calls it with."""
-    if isinstance(case, OperandCase) or case.num_sms is None:
+    """Returns `function` with the keywords that the case calls it with.
+
+    If the case differentiates, it takes the cotangent last, and returns the gradients
+    of A and B after the result.
+    """
+    if isinstance(case, OperandCase):
         return function
-    return functools.partial(function, num_sms=case.num_sms)
+    if case.num_sms is not None:
+        function = functools.partial(function, num_sms=case.num_sms)
+    return gradients.with_gradients(function) if case.differentiate else function
 
 
 def _lower(
@@ -102,16 +118,37 @@ def _check(lowered: Any, request: Request, case: Case, step: str) -> None:
         raise NotModelledError(
             f"at {step}: SMEM size not read on jax {version}: {error}"
         ) from error
-    planned = case.smem_bytes if isinstance(case, RequestCase) else None
-    if not kernels or (planned is not None and len(kernels) != 1):
+    if not isinstance(case, RequestCase):
+        _check_count(len(kernels), None, step)
+        return
+    planned = [case.smem_bytes]
+    if case.differentiate:
+        planned += [case.grad_a_smem_bytes, case.grad_b_smem_bytes]
+    known = sorted(size for size in planned if size is not None)
+    is_known = len(known) == len(planned)
+    _check_count(len(kernels), case.kernels if is_known else None, step)
+    if is_known and sorted(kernels) != known:
         raise LevelError(
-            f"at {step}: expected one Mosaic GPU kernel, found {len(kernels)}"
+            f"at {step}: {_asks(sorted(kernels))} bytes of SMEM, the plan says "
+            f"{_numbers(known)}"
         )
-    if planned is not None and kernels != [planned]:
-        raise LevelError(
-            f"at {step}: the lowered kernel asks for {kernels[0]:,} bytes of SMEM,"
-            f" the plan says {planned:,}"
+
+
+def _check_count(found: int, expected: int | None, step: str) -> None:
+    if not found or expected not in (None, found):
+        wanted = {3: "three Mosaic GPU kernels"}.get(
+            expected or 1, "one Mosaic GPU kernel"
         )
+        raise LevelError(f"at {step}: expected {wanted}, found {found}")
+
+
+def _asks(sizes: list[int]) -> str:
+    kernels = "kernel asks" if len(sizes) == 1 else "kernels ask"
+    return f"the lowered {kernels} for {_numbers(sizes)}"
+
+
+def _numbers(sizes: list[int]) -> str:
+    return ", ".join(f"{size:,}" for size in sizes)
 
 
 def _check_result(lowered: Any, request: Request, case: RequestCase, step: str) -> None:
@@ -123,6 +160,9 @@ def _check_result(lowered: Any, request: Request, case: RequestCase, step: str) 
     expected = [*case.batch, *out_shape(request.out_order, case.m, case.n)]
     dtypes = [request.out_dtype] if request.out_dtype else OUT_DTYPES
     outputs = 1 + saves(request.steps)
+    if case.differentiate:
+        gradients.check_types(results[outputs:], request, case, step)
+        results, shapes = results[:outputs], shapes[:outputs]
     allowed = all(result.dtype in dtypes for result in results)
     if shapes != [expected] * outputs or not allowed:
         wanted = " or ".join(f"{dtype}{expected}" for dtype in dtypes)

@@ -3,6 +3,7 @@
 The same on the CPU and on the GPU.
 """
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from kgen.verify.explain import LevelError, NotModelledError
 from kgen.verify.floats import FORMATS
 from kgen.verify.lower import operands
 from kgen.verify.reference import INTEGERS, KINDS, OPERATIONS, Reference
-from kgen.verify.request import Case, OperandCase, Request
+from kgen.verify.request import Case, OperandCase, Request, RequestCase
 
 NOT_COMPARED = (
     "numerics not compared: nothing says what the function computes"
@@ -27,11 +28,14 @@ def kinds_of_inputs(cases: Sequence[Case]) -> Iterator[tuple[Case, tuple[str, ..
 
     Small integers show every wrong, missing or doubled element bit for bit. Normal
     inputs show rounding in the wrong place, which grows with the reduction: they are
-    tried at the longest one.
+    tried at the longest one, and at the longest of those with gradients.
     """
-    longest = max(cases, key=_length, default=None)
+    plain = [case for case in cases if not _differentiates(case)]
+    others = [case for case in cases if _differentiates(case)]
+    longest = [max(each, key=_length, default=None) for each in (plain, others)]
     for case in cases:
-        yield case, KINDS if case is longest else (INTEGERS,)
+        is_longest = any(case is each for each in longest)
+        yield case, KINDS if is_longest else (INTEGERS,)
 
 
 def draw(request: Request, case: Case, kind: str) -> tuple[list[Any], Reference]:
@@ -69,6 +73,9 @@ def check(
     Raises:
       LevelError: it is wrong, or the reference cannot serve as a test.
     """
+    if reference.gradients:
+        _check_gradients(result, reference, request, kind, on_gpu=on_gpu)
+        return
     if reference.epilogue is not None:
         _check_epilogue(result, reference, request, kind, on_gpu=on_gpu)
         return
@@ -89,6 +96,23 @@ def check(
         raise LevelError(str(error)) from error
     if wrong is not None:
         raise LevelError(wrong)
+
+
+def _check_gradients(
+    results: Any, reference: Reference, request: Request, kind: str, *, on_gpu: bool
+) -> None:
+    """Compares a result and the gradients of A and B that come after it."""
+    result, *found = results
+    plain = dataclasses.replace(reference, gradients=())
+    check(result, plain, request, kind, on_gpu=on_gpu)
+    of_operands = dataclasses.replace(
+        request, out_dtype=request.operand_dtype, epilogue="[]"
+    )
+    for name, array, expected in zip("AB", found, reference.gradients, strict=True):
+        try:
+            check(array, expected, of_operands, kind, on_gpu=on_gpu)
+        except LevelError as error:
+            raise type(error)(f"the gradient of {name}: {error}") from error
 
 
 def _check_epilogue(
@@ -188,6 +212,10 @@ def _check_written(values: NDArray[np.float64]) -> None:
             f"{count} of {values.size} elements are NaN, as memory that was never"
             " written"
         )
+
+
+def _differentiates(case: Case) -> bool:
+    return isinstance(case, RequestCase) and case.differentiate
 
 
 def _length(case: Case) -> int:

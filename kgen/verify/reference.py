@@ -15,6 +15,7 @@ import numpy as np
 
 from kgen import float8, operations
 from kgen.epilogue import numerics
+from kgen.gradients import COTANGENT, gradients
 from kgen.layouts import logical, operand_shapes, stored
 from kgen.verify import epilogue as epilogues
 from kgen.verify import glu, scales
@@ -52,6 +53,7 @@ class Reference:
       exact: Whether small integers must give the expected values bit for bit.
       suspects: Makes the results of well-known faults, by name.
       epilogue: What makes the results of what is expected; None if that is the result.
+      gradients: Those of A and B, if the case differentiates.
     """
 
     inputs: tuple[Array, ...]
@@ -61,6 +63,7 @@ class Reference:
     exact: bool = True
     suspects: Callable[[], Iterator[tuple[str, Array]]] = lambda: iter(())
     epilogue: epilogues.Epilogue | glu.Gate | None = None
+    gradients: tuple["Reference", ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -155,13 +158,41 @@ def _draw_matmul(request: Request, case: RequestCase, kind: str) -> Reference:
                     as_stored(a[..., first] @ b[..., first, :]),
                 )
 
-    return Reference(
+    reference = Reference(
         inputs=inputs,
         expected=as_stored(a @ b),
         magnitude=as_stored(np.abs(a) @ np.abs(b)),
         reduction=case.k,
         suspects=suspects,
         epilogue=chain if chain.steps else None,
+    )
+    if not case.differentiate:
+        return reference
+    cotangent = draw_values(rng, kind, request.out_dtype, (case.m, case.n))
+    return _with_gradients(request, reference, cotangent)
+
+
+def _with_gradients(
+    request: Request, reference: Reference, cotangent: Array
+) -> Reference:
+    """Returns a reference with the gradients of A and B, each as it is stored."""
+    of = dict(zip("ab", reference.inputs, strict=True))
+    of[COTANGENT] = FORMATS[request.operand_dtype].round(cotangent)
+    found = []
+    for gradient in gradients(request.layout):
+        first, second = logical(
+            gradient.layout, *(of[name] for name in gradient.operands)
+        )
+        found.append(
+            Reference(
+                inputs=(),
+                expected=first @ second,
+                magnitude=np.abs(first) @ np.abs(second),
+                reduction=first.shape[1],
+            )
+        )
+    return dataclasses.replace(
+        reference, inputs=(*reference.inputs, cotangent), gradients=tuple(found)
     )
 
 

@@ -44,6 +44,10 @@ class RequestCase:
       num_sms: SMs that a persistent kernel is told of; None for its own default.
       a_batch: Leading dimensions of A.
       b_batch: Leading dimensions of B.
+      differentiate: Whether the gradients of A and B are verified, too.
+      grad_a_smem_bytes: SMEM in bytes that the lowered kernel of A's gradient must ask
+        for; None if unknown.
+      grad_b_smem_bytes: The same of B's.
     """
 
     m: int
@@ -54,6 +58,9 @@ class RequestCase:
     num_sms: int | None = None
     a_batch: tuple[int, ...] = ()
     b_batch: tuple[int, ...] = ()
+    differentiate: bool = False
+    grad_a_smem_bytes: int | None = None
+    grad_b_smem_bytes: int | None = None
 
     def __post_init__(self) -> None:
         broadcast(self.a_batch, self.b_batch)
@@ -63,11 +70,18 @@ class RequestCase:
         """Leading dimensions of the result."""
         return broadcast(self.a_batch, self.b_batch)
 
+    @property
+    def kernels(self) -> int:
+        """Kernels that are run: of the product, and of either gradient."""
+        return 3 if self.differentiate else 1
+
     def __str__(self) -> str:
-        size = f"m={self.m}, n={self.n}, k={self.k}"
+        text = f"m={self.m}, n={self.n}, k={self.k}"
         if self.a_batch or self.b_batch:
-            size = f"a={[*self.a_batch]}, b={[*self.b_batch]}, {size}"
-        return size if self.num_sms is None else f"{size}, num_sms={self.num_sms}"
+            text = f"a={[*self.a_batch]}, b={[*self.b_batch]}, {text}"
+        if self.num_sms is not None:
+            text += f", num_sms={self.num_sms}"
+        return f"{text}, with gradients" if self.differentiate else text
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

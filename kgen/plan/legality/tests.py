@@ -25,20 +25,18 @@ PYTEST_MARKERS = (
 @rule(
     "KG801",
     title="Gradients are tested where there are some",
-    reason="A matmul module is forward only: `jax.grad` of it raises. A key that is "
-    "ignored would look like a test that passed.",
+    reason="Without `kernel.autodiff = true` a module is forward only: `jax.grad` of it "
+    "raises. A key that is ignored would look like a test that passed.",
     source="JAX, plgpu.kernel has no rule for differentiation",
     bad="[test]\ngradients = true",
-    good="[test]\ngradients = false",
+    good="[kernel]\nautodiff = true\n[test]\ngradients = true",
 )
 def gradients(candidate: "Candidate") -> Iterator[Finding]:
-    if candidate.spec.test.gradients:
+    if candidate.spec.test.gradients and not candidate.autodiff:
         yield Finding(
             "test.gradients",
-            f"test.gradients = true, but a {candidate.spec.kernel.op} has no gradient",
-            "false",
-            "write the rule with jax.custom_vjp around two such modules, and test it "
-            "there; see `kgen rule KG801`",
+            "test.gradients = true with kernel.autodiff = false",
+            "false, or kernel.autodiff = true",
         )
 
 

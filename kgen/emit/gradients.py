@@ -1,0 +1,167 @@
+"""What the matmul templates place about gradients.
+
+The kernel of a module that has gradients takes operands in any layout: what others write
+out, such as `(TILE_K, TILE_M)`, is then made from the order of the operand.
+"""
+
+from kgen.emit.literals import docstring_text
+from kgen.gradients import COTANGENT, Gradient, gradients
+from kgen.layouts import operand_dims
+from kgen.plan.model import MatmulPlan
+
+OF_A, OF_B = "of_a", "of_b"
+
+
+def view(plan: MatmulPlan) -> dict[str, object]:
+    """Returns the values that gradients add or change, to come after all others'."""
+    plain = {
+        "differentiates": plan.autodiff,
+        "forward_only": not plan.autodiff,
+        "layout_first": "",
+        "layout_only": "",
+        "layout_passed": "",
+        "operand_lines": (),
+        "shapes": "a.shape, b.shape",
+    }
+    return plain | _changed(plan) if plan.autodiff else plain
+
+
+def formula(gradient: Gradient, cotangent: str = "dC") -> str:
+    """Returns a gradient in terms of A, B and the cotangent, as they are stored."""
+    first, second = (
+        (cotangent if name == COTANGENT else name.upper()) + ".T" * (order == "t")
+        for name, order in zip(gradient.operands, gradient.layout, strict=True)
+    )
+    return f"{first} @ {second}"
+
+
+def _changed(plan: MatmulPlan) -> dict[str, object]:
+    statics = ["num_sms", "interpret"] if plan.persistent else ["interpret"]
+    passed = ", ".join(statics)
+    of_a, of_b = gradients(plan.layout)
+    rows = _too_small(plan)
+    tall = _too_tall(plan)
+    return {
+        "layout": plan.layout,
+        "statics": passed,
+        "nondiff": tuple(range(2, 2 + len(statics))),
+        "gradients_about": docstring_text(_about(plan)),
+        "casts_cotangent": plan.out_dtype != plan.operand_dtype,
+        "cotangent_cast": _cast(plan),
+        "of_grad_a": _call(of_a, passed) + _cast(plan),
+        "of_grad_b": _call(of_b, passed) + _cast(plan),
+        "checks_gradients": bool(rows or tall),
+        "checks_multiples": bool(rows),
+        "checks_heights": bool(tall),
+        "gradient_units": rows,
+        "gradient_heights": tall,
+        "gradient_sizes": _unpacked(plan, {*dict(rows), *tall}),
+        **_of_any_layout(plan),
+    }
+
+
+def _about(plan: MatmulPlan) -> str:
+    """Returns what the docstring says about gradients."""
+    of_a, of_b = gradients(plan.layout)
+    text = (
+        f"It has gradients: of a cotangent dC, dA = {formula(of_a)} and dB = "
+        f"{formula(of_b)}, by the same kernel, for {_sizes(plan)}."
+    )
+    if plan.out_dtype != plan.operand_dtype:
+        text += f" dC is rounded to {plan.operand_dtype} before, and dA and dB after."
+    return text
+
+
+def _sizes(plan: MatmulPlan) -> str:
+    """Returns for which sizes there are gradients, in words."""
+    if plan.any_edge:
+        return "any m, n and k"
+    m, n, k = plan.units_to_differentiate
+    return f"m a multiple of {m}, n of {n} and k of {k}"
+
+
+def _cast(plan: MatmulPlan) -> str:
+    return "" if plan.out_dtype == plan.operand_dtype else ".astype(DTYPE)"
+
+
+def _call(gradient: Gradient, statics: str) -> str:
+    return f'_product({", ".join(gradient.operands)}, "{gradient.layout}", {statics})'
+
+
+def _too_small(plan: MatmulPlan) -> tuple[tuple[str, int], ...]:
+    """Returns the sizes that must be multiples of more than the product asks for."""
+    sizes = zip("mnk", plan.units, plan.units_to_differentiate, strict=True)
+    return tuple((axis, unit) for axis, least, unit in sizes if unit != least)
+
+
+def _too_tall(plan: MatmulPlan) -> tuple[str, ...]:
+    """Returns the sizes other than m that are rows of a gradient, if these are limited."""
+    if plan.raster is not None:
+        return ()
+    rows = {gradient.sizes[0] for gradient in gradients(plan.layout)}
+    return tuple(sorted(rows - {"m"}))
+
+
+def _unpacked(plan: MatmulPlan, used: set[str]) -> list[str]:
+    """Returns lines that take these sizes from the shapes of A and B."""
+    lines = []
+    for operand, dims in zip("ab", operand_dims(plan.layout), strict=True):
+        names = [axis if axis in used else "_" for axis in dims.split(", ")]
+        if names != ["_", "_"]:
+            lines.append(f"{', '.join(names)} = {operand}.shape")
+        used = used - {"k"}  # A has it already.
+    return lines
+
+
+def _stored(order: str, rows: str, columns: str) -> str:
+    return f"_stored({order}, {rows}, {columns})"
+
+
+def _of_any_layout(plan: MatmulPlan) -> dict[str, object]:
+    """Returns the parts of the kernel that depend on how its operands are stored."""
+    whole = "slice(None)"
+    ki = "first + ki" if plan.split_k > 1 else "ki"
+    m, n = ("0", "0") if plan.persistent else ("m", "n")
+    share_a = ['"neighbour"'] if plan.cluster_n > 1 else []
+    share_b = ['"neighbour"'] if plan.cluster_m > 1 else []
+    of_tile = ["layout"] + ["tiles"] * (plan.raster is not None) + ["num_steps"]
+    a_tile = _stored(OF_A, "TILE_M", "TILE_K")
+    b_tile = _stored(OF_B, "TILE_K", "TILE_N")
+    ring = "plgpu.SMEM((MAX_CONCURRENT_STEPS, *{}), DTYPE, transforms=TRANSFORMS)"
+    lines, operands = _operands(plan)
+    return {
+        "layout_first": "layout, ",
+        "layout_only": "layout",
+        "layout_passed": "layout=layout, ",
+        "step": "functools.partial(_multiply, layout)",
+        "shapes": "_stored(of_a, *a.shape), _stored(of_b, *b.shape)",
+        "a_shape": "(m, k)",
+        "b_unpacked": "(_, n)",
+        "a_operand": "_logical(of_a, a_smem)",
+        "b_operand": "_logical(of_b, b_smem)",
+        "a_gmem": f"a_gmem.at[{_stored(OF_A, 'rows', whole)}]",
+        "b_gmem": f"b_gmem.at[{_stored(OF_B, whole, 'columns')}]",
+        "a_block": ", ".join([a_tile, f"lambda ki: {_stored(OF_A, m, ki)}", *share_a]),
+        "b_block": ", ".join([b_tile, f"lambda ki: {_stored(OF_B, ki, n)}", *share_b]),
+        "a_step": _stored(OF_A, "rows", "steps"),
+        "b_step": _stored(OF_B, "steps", "columns"),
+        "slot_operands": "_logical(of_a, ring.a_smem.at[slot]), "
+        "_logical(of_b, ring.b_smem.at[slot])",
+        "a_ring": ring.format(a_tile),
+        "b_ring": ring.format(b_tile),
+        "operand_lines": lines,
+        "wgmma_operands": operands,
+        "tile_parameters": ", ".join(of_tile),
+    }
+
+
+def _operands(plan: MatmulPlan) -> tuple[list[str], str]:
+    """Returns lines before a wgmma, and its operands: a warpgroup's part of each."""
+    a, b, lines = "a_smem", "b_smem", ["of_a, of_b = layout"]
+    if plan.num_compute_wgs > 1 and plan.split == "m":
+        lines.append(f"rows = {_stored(OF_A, '_wg_rows()', 'slice(None)')}")
+        a = "a_smem.at[rows]"
+    if plan.num_compute_wgs > 1 and plan.split == "n":
+        lines.append(f"columns = {_stored(OF_B, 'slice(None)', '_wg_columns()')}")
+        b = "b_smem.at[columns]"
+    return lines, f"_logical(of_a, {a}), _logical(of_b, {b})"

@@ -1,0 +1,105 @@
+"""KG66x: gradients."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kgen.plan.legality.base import Finding, rule
+
+if TYPE_CHECKING:
+    from kgen.plan.candidate import Candidate
+
+AUTODIFF = "[kernel]\nautodiff = true\n"
+FLOAT32 = "float32"
+
+
+@rule(
+    "KG660",
+    title="Only products of 16-bit operands have gradients",
+    reason="The gradients are products in which other operands are stored transposed: "
+    "of C = A @ B.T they are dC @ B and dC.T @ A. wgmma reads float32 (tf32) and 8-bit "
+    "operands K-major only, and a copy in the other order costs what the kernel saves.",
+    source="PTX ISA, Asynchronous Warpgroup Level Matrix Instructions (wgmma), matrix "
+    "descriptor",
+    bad='[kernel]\nlayout = "nt"\nautodiff = true\n'
+    '[dtypes]\na = "float32"\nb = "float32"',
+    good='[kernel]\nlayout = "nt"\nautodiff = true\n'
+    '[dtypes]\na = "float16"\nb = "float16"',
+)
+def sixteen_bits(candidate: "Candidate") -> Iterator[Finding]:
+    if candidate.autodiff and candidate.itemsize != 2:
+        yield Finding(
+            "kernel.autodiff",
+            f"autodiff = true with operands of {candidate.spec.dtypes.a}",
+            'dtypes.a = "float16" or "bfloat16", or autodiff = false',
+        )
+
+
+@rule(
+    "KG661",
+    title="A gated linear unit has no gradients",
+    reason="Its derivative needs both products, which the kernel keeps in registers "
+    "alone. Two modules of plain products with gradients, and the gate in JAX between "
+    "them, can be differentiated.",
+    source="kgen",
+    bad='[kernel]\nname = "glu"\nop = "glu"\nautodiff = true\n'
+    "[schedule]\nwarp_specialized = true\npersistent = true",
+    good='[kernel]\nname = "glu"\nop = "glu"\n'
+    "[schedule]\nwarp_specialized = true\npersistent = true",
+)
+def no_glu(candidate: "Candidate") -> Iterator[Finding]:
+    if candidate.autodiff and candidate.activation:
+        yield Finding("kernel.autodiff", 'autodiff = true with op = "glu"', "false")
+
+
+@rule(
+    "KG662",
+    title="A product with gradients has no epilogue",
+    reason="The derivative of an epilogue needs the product before it. Apply the steps "
+    "in JAX, after the call: JAX differentiates them.",
+    source="kgen",
+    bad=AUTODIFF + '[[epilogue]]\nop = "relu"',
+    good=AUTODIFF,
+)
+def no_epilogue(candidate: "Candidate") -> Iterator[Finding]:
+    if candidate.autodiff and candidate.epilogue:
+        yield Finding(
+            "kernel.autodiff",
+            "autodiff = true with an epilogue",
+            "false, or no epilogue",
+        )
+
+
+@rule(
+    "KG663",
+    title="The result of a product with gradients has the operands' dtype, or float32",
+    reason="The kernel of the product makes the gradients, too, and stores them as it "
+    "stores the result. Through another 16-bit dtype they would lose its range or its "
+    "bits on their way to the operands' dtype.",
+    source="IEEE 754: float16 ends at 65,504; bfloat16 has 8 bits",
+    bad=AUTODIFF + '[dtypes]\na = "bfloat16"\nb = "bfloat16"\nout = "float16"',
+    good=AUTODIFF + '[dtypes]\na = "bfloat16"\nb = "bfloat16"\nout = "float32"',
+)
+def result_dtype(candidate: "Candidate") -> Iterator[Finding]:
+    operand, out = candidate.spec.dtypes.a, candidate.out_dtype
+    if candidate.autodiff and candidate.itemsize == 2 and out not in (operand, FLOAT32):
+        yield Finding(
+            "dtypes.out",
+            f'dtypes.out = "{out}" with autodiff = true and operands of {operand}',
+            f'"{operand}" or "{FLOAT32}"',
+        )
+
+
+@rule(
+    "KG664",
+    title="The result of a product with gradients is stored in rows",
+    reason="The gradients are stored as A and B are, by the kernel that stores the "
+    "result. In column order it would store them turned around.",
+    source="kgen",
+    bad=AUTODIFF + 'out_order = "column"',
+    good=AUTODIFF + 'out_order = "row"',
+)
+def row_order(candidate: "Candidate") -> Iterator[Finding]:
+    if candidate.autodiff and candidate.out_order != "row":
+        yield Finding(
+            "kernel.out_order", 'out_order = "column" with autodiff = true', '"row"'
+        )
