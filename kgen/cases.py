@@ -126,6 +126,29 @@ def batches(
     )
 
 
+def differentiated(
+    units: tuple[int, int, int], blocks: tuple[int, int, int], stages: int
+) -> tuple[tuple[tuple[int, int, int], int], ...]:
+    """Returns sizes at which gradients are verified, and the CTAs that share the tiles.
+
+    One with few tiles, and one in which every ring goes around: n and m are the depths
+    of the gradients.
+
+    Args:
+      units: What m, n and k must be multiples of; ones if they are multiples of nothing.
+      blocks: Rows, columns and depth of a tile.
+      stages: Slots of the ring.
+    """
+    around = (stages + 1) * blocks[2]
+    if units == (1, 1, 1):
+        few = edges(blocks, stages)[1][0]
+        primes = prime_from(around + 1), prime_from(around + 9), prime_from(blocks[2])
+        return (few, 1), (primes, 2)
+    m, n, k = units
+    deep = math.ceil(around / m) * m, math.ceil(around / n) * n, k
+    return ((m, 2 * n, 3 * k), 1), (deep, 2)
+
+
 def ragged(size: tuple[int, int, int]) -> tuple[int, int, int]:
     """Returns a somewhat smaller size, a multiple of nothing along any dimension."""
     m, n, k = size

@@ -36,6 +36,10 @@ _PROMOTED = re.compile(r"\bpromoted every (\d+) of k\b")
 _SCALED = re.compile(r"^ {4}a_scale +float32\[m, k / (\d+)\]$", re.MULTILINE)
 _ARCH = re.compile(r"\((sm_\w+)\)")
 _GATE = re.compile(r"# (silu|gelu)\(x @ w_gate\) \* \(x @ w_up\)$", re.MULTILINE)
+_GRADIENTS = re.compile(
+    r"It has gradients: .*?, for "
+    r"(?:any m, n and k|m a multiple of (\d+), n of (\d+) and k of (\d+))\."
+)
 _IMPORT = re.compile(r"^ {4}from [\w.]+ import (\w+)$", re.MULTILINE)
 
 
@@ -61,6 +65,8 @@ class Described:
       scale_block: Elements of k that share a scale; 0 without scales.
       activation: Of a gated linear unit: `silu` or `gelu`; else empty.
       batched: Whether operands and result may have leading dimensions.
+      to_differentiate: What m, n and k must be multiples of for its gradients; None if
+        it has none.
     """
 
     function: str
@@ -80,6 +86,7 @@ class Described:
     scale_block: int = 0
     activation: str = ""
     batched: bool = False
+    to_differentiate: tuple[int, int, int] | None = None
 
 
 class NotDescribedError(ValueError):
@@ -139,7 +146,16 @@ def describe(text: str) -> Described:
         scale_block=int(scaled[1]) if scaled else 0,
         activation=gate[1] if gate else "",
         batched=all(array["lead"] for array in arrays.values()),
+        to_differentiate=_to_differentiate(docstring),
     )
+
+
+def _to_differentiate(docstring: str) -> tuple[int, int, int] | None:
+    found = _GRADIENTS.search(" ".join(docstring.split()))
+    if found is None:
+        return None
+    m, n, k = (int(size or 1) for size in found.groups())
+    return m, n, k
 
 
 def _epilogue(docstring: str) -> tuple[Step, ...]:

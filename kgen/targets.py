@@ -167,7 +167,20 @@ def _case_of_plan(plan: "Plan", text: str) -> RequestCase | OperandCase:
     # With fewer steps than slots the ring is shorter than planned.
     full = plan.steps(found.k) >= plan.max_concurrent_steps
     smem = plan.smem.total if full else None
+    multiples = plan.units_to_differentiate if plan.autodiff else None
+    found = _differentiated(found, multiples)
     return dataclasses.replace(found, smem_bytes=smem)
+
+
+def _differentiated(
+    case: RequestCase, multiples: tuple[int, int, int] | None
+) -> RequestCase:
+    """Returns a case with gradients, if there are any of its size."""
+    size = case.m, case.n, case.k
+    has_gradients = multiples is not None and not any(
+        length % unit for length, unit in zip(size, multiples, strict=True)
+    )
+    return dataclasses.replace(case, differentiate=has_gradients)
 
 
 def _of_module(path: Path, asked: Asked) -> Target:
@@ -201,7 +214,10 @@ def _of_module(path: Path, asked: Asked) -> Target:
         operand_dtype=described.operand_dtype,
         b_dtype=described.b_dtype,
         out_dtype=described.out_dtype,
-        cases=asked_cases or _own_cases(described),
+        cases=tuple(
+            _differentiated(case, described.to_differentiate) for case in asked_cases
+        )
+        or (*_own_cases(described), *_with_gradients(described)),
         allow=_allowed(text),
         epilogue=to_json(described.epilogue),
         promoted=described.promoted,
@@ -238,6 +254,19 @@ def _own_cases(described: module_text.Described) -> tuple[RequestCase, ...]:
         )
         for (m, n, k), ctas in shared
     )
+
+
+def _with_gradients(described: module_text.Described) -> Iterator[RequestCase]:
+    """Yields the sizes at which the gradients are verified, if there are any."""
+    units = described.to_differentiate
+    if units is None:
+        return
+    exact = described.multiples != (1, 1, 1)
+    blocks = described.multiples if exact else described.tile
+    for size, ctas in cases.differentiated(units, blocks, described.stages):
+        m, n, k = size
+        num_sms = ctas * described.cluster if described.persistent else None
+        yield RequestCase(m=m, n=n, k=k, num_sms=num_sms, differentiate=True)
 
 
 def _edges(described: module_text.Described) -> tuple[RequestCase, ...]:

@@ -41,11 +41,12 @@ def view(plan: MatmulPlan, tolerance: str, reason: str) -> dict[str, object]:
     return {
         "is_product": not steps,
         "standard_imports": "\n".join(
-            [
-                *(["import functools"] if plan.batched else []),
-                *(["import math"] if erf else []),
-                "import os",
-            ]
+            f"import {name}"
+            for name in (
+                *(["functools"] if plan.batched or plan.test.gradients else []),
+                *(["math"] if erf else []),
+                "os",
+            )
         ),
         "and_arguments": _and_arguments(plan),
         "drawn_arguments": _drawn_arguments(plan),

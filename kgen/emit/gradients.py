@@ -4,7 +4,7 @@ The kernel of a module that has gradients takes operands in any layout: what oth
 out, such as `(TILE_K, TILE_M)`, is then made from the order of the operand.
 """
 
-from kgen.emit.literals import docstring_text
+from kgen.emit.literals import docstring_text, tuples
 from kgen.gradients import COTANGENT, Gradient, gradients
 from kgen.layouts import operand_dims
 from kgen.plan.model import MatmulPlan
@@ -16,23 +16,32 @@ def view(plan: MatmulPlan) -> dict[str, object]:
     """Returns the values that gradients add or change, to come after all others'."""
     plain = {
         "differentiates": plan.autodiff,
+        "tests_gradients": plan.test.gradients,
+        "checks_gradients": False,
+        "checks_multiples": False,
         "forward_only": not plan.autodiff,
         "layout_first": "",
         "layout_only": "",
         "layout_passed": "",
         "operand_lines": (),
-        "shapes": "a.shape, b.shape",
+        "shapes": "a.shape[-2:], b.shape[-2:]" if plan.batched else "a.shape, b.shape",
     }
     return plain | _changed(plan) if plan.autodiff else plain
 
 
 def formula(gradient: Gradient, cotangent: str = "dC") -> str:
     """Returns a gradient in terms of A, B and the cotangent, as they are stored."""
-    first, second = (
-        (cotangent if name == COTANGENT else name.upper()) + ".T" * (order == "t")
-        for name, order in zip(gradient.operands, gradient.layout, strict=True)
+    names = (
+        cotangent if name == COTANGENT else name.upper() for name in gradient.operands
     )
-    return f"{first} @ {second}"
+    return _multiplied(gradient, *names)
+
+
+def _multiplied(gradient: Gradient, first: str, second: str) -> str:
+    return " @ ".join(
+        name + ".T" * (order == "t")
+        for name, order in zip((first, second), gradient.layout, strict=True)
+    )
 
 
 def _changed(plan: MatmulPlan) -> dict[str, object]:
@@ -55,6 +64,12 @@ def _changed(plan: MatmulPlan) -> dict[str, object]:
         "checks_heights": bool(tall),
         "gradient_units": rows,
         "gradient_heights": tall,
+        "gradient_shapes": tuples(_tested(plan)),
+        "interpreted_by": f"{'num_sms=num_sms, ' * plan.persistent}interpret=INTERPRET",
+        "numpy_gradients": ", ".join(
+            _multiplied(each, *each.operands) for each in (of_a, of_b)
+        ),
+        "first_refused": rows[0][0] if rows else "",
         "gradient_sizes": _unpacked(plan, {*dict(rows), *tall}),
         **_of_any_layout(plan),
     }
@@ -82,6 +97,15 @@ def _sizes(plan: MatmulPlan) -> str:
 
 def _cast(plan: MatmulPlan) -> str:
     return "" if plan.out_dtype == plan.operand_dtype else ".astype(DTYPE)"
+
+
+def _tested(plan: MatmulPlan) -> tuple[tuple[int, ...], ...]:
+    """Returns the sizes at which the standalone test has gradients.
+
+    One cluster has all tiles: JAX 0.11 cannot interpret some other shares.
+    """
+    sms = (plan.cluster,) * plan.persistent
+    return tuple((c.m, c.n, c.k, *sms) for c in plan.cases if c.differentiate)
 
 
 def _call(gradient: Gradient, statics: str) -> str:

@@ -12,9 +12,6 @@ from kgen.plan.model import Case
 if TYPE_CHECKING:
     from kgen.plan.candidate import Candidate
 
-# Units along m, n and k: no two alike.
-COUNTS = (1, 2, 3)
-
 
 def candidates(candidate: "Candidate") -> Iterator[tuple[Gradient, "Candidate"]]:
     """Yields the gradients of A and of B with a candidate of each."""
@@ -26,31 +23,15 @@ def candidates(candidate: "Candidate") -> Iterator[tuple[Gradient, "Candidate"]]
 
 
 def cases(candidate: "Candidate") -> tuple[Case, ...]:
-    """Returns the sizes at which the gradients are verified, beside the product.
-
-    One with few tiles, and one in which every ring goes around: n and m are the depths
-    of the gradients.
-    """
+    """Returns the sizes at which the gradients are verified, beside the product."""
     if not candidate.autodiff:
         return ()
-    depth = (candidate.max_concurrent_steps + 1) * candidate.blocks[2]
-    unit_m, unit_n, unit_k = candidate.units_to_differentiate
-    few = (COUNTS[0] * unit_m, COUNTS[1] * unit_n, COUNTS[2] * unit_k)
-    around = (
-        math.ceil(depth / unit_m) * unit_m,
-        math.ceil(depth / unit_n) * unit_n,
-        unit_k,
+    chosen = sizes.differentiated(
+        candidate.units_to_differentiate,
+        candidate.blocks,
+        candidate.max_concurrent_steps,
     )
-    if candidate.any_edge:
-        _, (few, _), *_ = sizes.edges(
-            candidate.blocks, candidate.max_concurrent_steps
-        )
-        around = (
-            sizes.prime_from(depth + 1),
-            sizes.prime_from(depth + 9),
-            sizes.prime_from(candidate.blocks[2] + 3),
-        )
-    return (_case(candidate, few, 1), _case(candidate, around, 2))
+    return tuple(_case(candidate, size, ctas) for size, ctas in chosen)
 
 
 def _case(candidate: "Candidate", size: tuple[int, int, int], ctas: int) -> Case:

@@ -103,3 +103,37 @@ def row_order(candidate: "Candidate") -> Iterator[Finding]:
         yield Finding(
             "kernel.out_order", 'out_order = "column" with autodiff = true', '"row"'
         )
+
+
+@rule(
+    "KG665",
+    title="A product with gradients has no swapped operands",
+    reason="Swapped operands serve a product of few rows. The gradient of B sums over "
+    "these rows alone, which are less than one step of K.",
+    source="kgen",
+    bad=AUTODIFF
+    + "[tile]\nm = 16\n[schedule]\nwarp_specialized = true\nswap_operands = true",
+    good=AUTODIFF + "[schedule]\nwarp_specialized = true",
+)
+def no_swapped_operands(candidate: "Candidate") -> Iterator[Finding]:
+    if candidate.autodiff and candidate.swap_operands:
+        yield Finding(
+            "schedule.swap_operands",
+            "swap_operands = true with autodiff = true",
+            "false",
+        )
+
+
+@rule(
+    "KG666",
+    title="A product with gradients has no batch",
+    reason="Where all matrices share an operand, its gradient is a sum over them, which "
+    "is a product of another kind. `jax.vmap` maps a product with gradients and its "
+    "gradients alike.",
+    source="kgen",
+    bad=AUTODIFF + "[shapes]\nbatch = true",
+    good=AUTODIFF + "[shapes]\nbatch = false",
+)
+def no_batch(candidate: "Candidate") -> Iterator[Finding]:
+    if candidate.autodiff and candidate.batched:
+        yield Finding("shapes.batch", "batch = true with autodiff = true", "false")
