@@ -142,8 +142,8 @@ def differentiated(
     around = (stages + 1) * blocks[2]
     if units == (1, 1, 1):
         few = edges(blocks, stages)[1][0]
-        primes = prime_from(around + 1), prime_from(around + 9), prime_from(blocks[2])
-        return (few, 1), (primes, 2)
+        prime = prime_from(around + 1)
+        return (few, 1), ((prime, prime_from(prime + 1), prime_from(blocks[2])), 2)
     m, n, k = units
     deep = math.ceil(around / m) * m, math.ceil(around / n) * n, k
     return ((m, 2 * n, 3 * k), 1), (deep, 2)
