@@ -1,8 +1,6 @@
 """Gradients with every schedule: all levels that need no GPU, and what a caller sees."""
 
 import dataclasses
-import importlib.util
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -10,11 +8,15 @@ import numpy as np
 import pytest
 from jax.experimental.pallas import mosaic_gpu as plgpu
 from made import module, plan
+from mutants.nursery import Nursery
 from oldest import every_third
 
 from kgen.emit.render import render
+from kgen.pipeline import request_of
 from kgen.targets import Asked, find_targets
-from kgen.verify.explain import LevelError
+from kgen.verify.request import LOWER, SIMULATE, STATIC, RequestCase
+
+TIMEOUT = 60.0
 
 HEAD = '[kernel]\nautodiff = true\nlayout = "{}"\n'
 RING = "[pipeline]\nmax_concurrent_steps = 2\n"
@@ -38,14 +40,37 @@ CASES = {
 INTERPRET = plgpu.InterpretGPUParams()
 
 
-@pytest.mark.parametrize(
-    ("layout", "tables"), every_third(CASES.values()), ids=list(CASES)
-)
-def test_gradients_are_exact(tmp_path, layout, tables):
-    made = module(tmp_path, plan(tmp_path, HEAD.format(layout) + tables))
-    cases = [case for case in made.request.cases if case.differentiate]
-    made.lower(dataclasses.replace(made.request, cases=tuple(cases)))
-    made.simulate(dataclasses.replace(made.request, cases=tuple(cases[:1])))
+@pytest.fixture(scope="module")
+def prover():
+    """Verifies modules in children of one process that has imported JAX."""
+    nursery = Nursery((STATIC, LOWER, SIMULATE), TIMEOUT)
+    yield nursery
+    nursery.close()
+
+
+@pytest.mark.parametrize(("name",), every_third([(name,) for name in CASES]))
+def test_gradients_are_exact(tmp_path, prover, name):
+    layout, tables = CASES[name]
+    made = plan(tmp_path, HEAD.format(layout) + tables, name)
+    request = request_of(made, render(made, verified=False, prove=False))
+    m, n, k = (67, 69, 61) if made.any_edge else made.units_to_differentiate
+    num_sms = made.cluster if made.persistent else None
+    few = RequestCase(m=m, n=2 * n, k=k, num_sms=num_sms, differentiate=True)
+    verdict = prover.verify(dataclasses.replace(request, cases=(few,)))
+    assert verdict.passed, str(verdict.failure)
+
+
+@pytest.mark.parametrize("name", ["pipelined", "persistent"])
+def test_smem_is_as_planned_where_the_rings_go_around(tmp_path, prover, name):
+    layout, tables = CASES[name]
+    made = plan(tmp_path, HEAD.format(layout) + tables, name)
+    request = request_of(made, render(made, verified=False, prove=False))
+    _, around = (case for case in request.cases if case.differentiate)
+    assert prover.verify(dataclasses.replace(request, cases=(around,))).passed
+    short = dataclasses.replace(around, grad_b_smem_bytes=around.grad_b_smem_bytes - 8)
+    failure = prover.verify(dataclasses.replace(request, cases=(short,))).failure
+    assert failure.level == LOWER
+    assert "the lowered kernels ask for" in failure.detail
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +148,9 @@ def test_a_tall_gradient_is_refused(tmp_path):
     k = 64 * 65_536
     a, b = (jax.ShapeDtypeStruct(s, jnp.bfloat16) for s in ((64, k), (k, 64)))
     assert jax.eval_shape(tall, a, b).shape == (64, 64)
-    with pytest.raises(ValueError, match=r"to differentiate, k must be at most 4194240"):
+    with pytest.raises(
+        ValueError, match=r"to differentiate, k must be at most 4194240"
+    ):
         jax.eval_shape(jax.grad(lambda a, b: tall(a, b)[0, 0]), a, b)
 
 
@@ -152,26 +179,17 @@ UNTURNED = ('_product(a, cotangent, "tn"', '_product(a, cotangent, "nn"')
         (UNTURNED, "the gradient of B: "),
     ],
 )
-def test_faults_are_found(tmp_path, edit, message):
-    made = plan(tmp_path, HEAD.format("nn") + TILE)
-    source = render(made, verified=False, prove=False).source
-    assert edit[0] in source
-    path = tmp_path / "faulty.py"
-    path.write_text(source.replace(*edit), "utf-8")
-    spec = importlib.util.spec_from_file_location("faulty", path)
-    faulty = importlib.util.module_from_spec(spec)
-    sys.modules["faulty"] = faulty
-    spec.loader.exec_module(faulty)
-    right = module(tmp_path, made)
-    # A square, so that no shape tells.
-    case = dataclasses.replace(
-        next(case for case in right.request.cases if case.differentiate),
-        m=64,
-        n=64,
-        k=64,
-        grad_a_smem_bytes=None,
+def test_faults_are_found(tmp_path, prover, edit, message):
+    made = plan(tmp_path, HEAD.format("nn") + TILE, "faulty")
+    rendered = render(made, verified=False, prove=False)
+    request = request_of(made, rendered)
+    assert edit[0] in rendered.source
+    # A square of one tile, so that no shape tells.
+    case = RequestCase(m=64, n=64, k=64, differentiate=True)
+    wrong = dataclasses.replace(
+        request, source=rendered.source.replace(*edit), cases=(case,)
     )
-    request = dataclasses.replace(right.request, cases=(case,))
-    wrong = dataclasses.replace(right, path=path, function=faulty.matmul)
-    with pytest.raises(LevelError, match=message):
-        wrong.simulate(request)
+    failure = prover.verify(wrong).failure
+    assert failure is not None
+    assert failure.level == SIMULATE
+    assert message in failure.detail

@@ -104,7 +104,7 @@ def test_a_marker_stands_on_the_test_that_needs_a_gpu(tmp_path):
 
 
 def test_the_defaults_may_be_written_out(tmp_path):
-    said = '[test]\ninputs = ["integers", "normal"]\nexact = true\ngradients = false\n'
+    said = '[test]\ninputs = ["integers", "normal"]\nexact = true\n'
     assert rendered(tmp_path, said) == rendered(tmp_path, "")
 
 
