@@ -128,6 +128,7 @@ RENDERED = {
         SMALL + DRAINED.format(2) + ONE_WG + "[cluster]\nm = 2\n",
         (2, 3, 5),
     ),
+    "gradients": ("autodiff = true\n", SMALL + RING.format(2), (2, 2, 2)),
     "split_k": ("", SMALL + RING.format(2) + ONE_WG + "split_k = 2\n", (2, 1, 6)),
     "promoted": (
         'layout = "nt"\n',
@@ -174,6 +175,8 @@ RENDERED = {
         (3, 1, 4),
     ),
 }
+# The ones with gradients: squares, so that no shape tells one product from another.
+DIFFERENTIATED = {"gradients"}
 # Two tiles along m, three along n, five steps, and none of them whole.
 RAGGED = (67, 131, 261)
 # What the persistent ones are told. Of two CTAs one has a single tile.
@@ -281,7 +284,13 @@ def _request(
     m, n, k = sizes
     a_batch, b_batch = LEADING.get(name, ((), ()))
     case = RequestCase(
-        m=m, n=n, k=k, num_sms=NUM_SMS.get(name), a_batch=a_batch, b_batch=b_batch
+        m=m,
+        n=n,
+        k=k,
+        num_sms=NUM_SMS.get(name),
+        a_batch=a_batch,
+        b_batch=b_batch,
+        differentiate=name in DIFFERENTIATED,
     )
     return Request(
         name=name,

@@ -8,6 +8,15 @@ from collections.abc import Iterator
 
 from kgen.verify.request import Request
 
+LATER = (
+    "a_batch",
+    "b_batch",
+    "differentiate",
+    "grad_a_smem_bytes",
+    "grad_b_smem_bytes",
+)
+"""Fields of cases that came later: empty ones do not change a digest."""
+
 Edit = tuple[str, str] | tuple[str, str, int]
 """Old text, new text, and how often the old one occurs if not once."""
 
@@ -110,7 +119,7 @@ def digest(kernel: Mutant | Base) -> str:
     for case in request["cases"]:
         if case["num_sms"] is None:
             del case["num_sms"]
-        for name in ("a_batch", "b_batch"):
+        for name in LATER:
             if not case[name]:
                 del case[name]
     parts = [request[field] for field in ("source", "layout", "operand_dtype", "cases")]
