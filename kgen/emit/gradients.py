@@ -24,7 +24,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "layout_only": "",
         "layout_passed": "",
         "operand_lines": (),
-        "shapes": "a.shape[-2:], b.shape[-2:]" if plan.batched else "a.shape, b.shape",
+        "both_shapes": "a.shape[-2:], b.shape[-2:]" if plan.batched else "a.shape, b.shape",
     }
     return plain | _changed(plan) if plan.autodiff else plain
 
@@ -158,7 +158,7 @@ def _of_any_layout(plan: MatmulPlan) -> dict[str, object]:
         "layout_only": "layout",
         "layout_passed": "layout=layout, ",
         "step": "functools.partial(_multiply, layout)",
-        "shapes": "_stored(of_a, *a.shape), _stored(of_b, *b.shape)",
+        "both_shapes": "_stored(of_a, *a.shape), _stored(of_b, *b.shape)",
         "a_shape": "(m, k)",
         "b_unpacked": "(_, n)",
         "a_operand": "_logical(of_a, a_smem)",

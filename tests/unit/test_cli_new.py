@@ -69,7 +69,7 @@ def test_defaults_may_be_uncommented_all_at_once():
     given = re.findall(r"^(\[.*|(?:# )?[a-z_]+ = .+)$", text, re.MULTILINE)
     document = "\n".join(line.removeprefix("# ") for line in given)
     data = _frozen(tomllib.loads(document))
-    assert len(data["kernel"]) == 7
+    assert len(data["kernel"]) == 8
     assert Spec.model_validate(data) == Spec(kernel=Kernel(name="mine", op="matmul"))
 
 

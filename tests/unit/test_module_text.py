@@ -32,6 +32,7 @@ def test_a_rendered_module_says_what_its_plan_says(name):
         epilogue=plan.epilogue,
         scale_block=plan.scale_block or 0,
         batched=plan.batched,
+        to_differentiate=plan.units_to_differentiate if plan.autodiff else None,
     )
 
 
