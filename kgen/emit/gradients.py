@@ -24,7 +24,9 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "layout_only": "",
         "layout_passed": "",
         "operand_lines": (),
-        "both_shapes": "a.shape[-2:], b.shape[-2:]" if plan.batched else "a.shape, b.shape",
+        "both_shapes": (
+            "a.shape[-2:], b.shape[-2:]" if plan.batched else "a.shape, b.shape"
+        ),
     }
     return plain | _changed(plan) if plan.autodiff else plain
 
