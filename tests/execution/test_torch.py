@@ -118,7 +118,9 @@ def test_jax_finds_one_kernel_and_nothing_else(tmp_path, name):
 @pytest.mark.parametrize("name", AROUND)
 def test_what_jax_would_not_take_is_refused(tmp_path, name):
     module, request = imported(tmp_path, plan(tmp_path, AROUND[name]))
-    with pytest.raises((ValueError, NotImplementedError), match=r"Unsupported|Only i32"):
+    with pytest.raises(
+        (ValueError, NotImplementedError), match=r"Unsupported|Only i32"
+    ):
         read_by_jax(module, request)
     with pytest.raises(SpecError) as error:
         plan(tmp_path, AROUND[name] + TORCH)

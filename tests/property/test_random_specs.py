@@ -36,6 +36,7 @@ def tables(draw, sizes=SIZES, shared=True):
     return "".join(
         (
             "[kernel]\n",
+            maybe("autodiff", st.booleans()),
             maybe("layout", st.sampled_from(["nn", "nt", "tn", "tt"])),
             maybe("out_order", st.sampled_from(["row", "column"])),
             maybe("entry_point", st.sampled_from(["kernel", "pallas_call"])),

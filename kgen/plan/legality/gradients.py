@@ -137,3 +137,17 @@ def no_swapped_operands(candidate: "Candidate") -> Iterator[Finding]:
 def no_batch(candidate: "Candidate") -> Iterator[Finding]:
     if candidate.autodiff and candidate.batched:
         yield Finding("shapes.batch", "batch = true with autodiff = true", "false")
+
+
+@rule(
+    "KG667",
+    title="A product with gradients has no function for PyTorch's tensors",
+    reason="PyTorch's autograd does not see the rule of `jax.custom_vjp`: tensors would "
+    "come back without a gradient, and nothing would say so.",
+    source="JAX, plgpu.as_torch_kernel",
+    bad=AUTODIFF + "[module]\ntorch = true",
+    good=AUTODIFF + "[module]\ntorch = false",
+)
+def no_torch(candidate: "Candidate") -> Iterator[Finding]:
+    if candidate.autodiff and candidate.torch:
+        yield Finding("module.torch", "torch = true with autodiff = true", "false")
