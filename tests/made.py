@@ -68,10 +68,22 @@ class Made:
         ]
         a_batch, b_batch = leading if plan.batched else ((), ())
         cases = tuple(
-            RequestCase(m=m, n=n, k=k, a_batch=a_batch, b_batch=b_batch)
+            RequestCase(
+                m=m,
+                n=n,
+                k=k,
+                a_batch=a_batch,
+                b_batch=b_batch,
+                differentiate=self._has_gradients(m, n, k),
+            )
             for m, n, k in sizes
         )
         return dataclasses.replace(self.request, cases=cases)
+
+    def _has_gradients(self, *sizes: int) -> bool:
+        units = self.plan.units_to_differentiate
+        fits = not any(size % unit for size, unit in zip(sizes, units, strict=True))
+        return self.plan.autodiff and fits
 
     def lower(self, request: Request | None = None) -> None:
         lower.run(self.function, request or self.request, self.path, ignore)
