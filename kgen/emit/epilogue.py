@@ -13,6 +13,7 @@ from kgen.epilogue.steps import (
     with_argument,
     write,
 )
+from kgen.layouts import is_transposed
 from kgen.plan.model import MatmulPlan
 
 # Steps by the helper functions that they call in a kernel.
@@ -66,7 +67,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "has_epilogue": bool(steps),
         "gap": " " * (width - len("out")),
         "argument_table": [
-            f"{step.argument:{width}}  {step.dtype}{_dimensions(step)}"
+            f"{step.argument:{width}}  {step.dtype}{_dimensions(plan, step)}"
             for step in arguments
         ],
         "epilogue_table": _table(steps),
@@ -75,9 +76,11 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "argument_parameters": ", ".join(
             ["", *(f"{step.argument}: {_annotation(step)}" for step in arguments)]
         ),
-        "argument_docs": [f"{step.argument}: {_about(step)}." for step in arguments],
+        "argument_docs": [
+            f"{step.argument}: {_about(plan, step)}." for step in arguments
+        ],
         "result_type": result,
-        "scalars": [step.argument for step in arguments if not step.axes],
+        **_of_batch(plan),
         "has_arguments": bool(arguments),
         "pads_arguments": plan.any_edge and inside and any(s.axes for s in arguments),
         "argument_checks": [
@@ -90,6 +93,55 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "approximates": approximates(plan),
         "epilogue_about": _overview(plan),
         **(_kernel(plan) if inside else {}),
+    }
+
+
+def _of_batch(plan: MatmulPlan) -> dict[str, object]:
+    """Returns how arguments are checked, and how those of a batch are stacked."""
+    arguments = with_argument(plan.epilogue)
+    scalars = [step.argument for step in arguments if not step.axes]
+    stacked = [
+        (
+            (step.argument, step.argument, len(step.axes))
+            if step.axes
+            else (step.argument, f"{step.argument}[..., None]", 1)
+        )
+        for step in arguments
+    ]
+    batched = plan.batched
+    a_is_transposed, b_is_transposed = is_transposed(plan.layout)
+    lengths = {
+        "m": f"a.shape[{-1 if a_is_transposed else -2}]",
+        "n": f"b.shape[{-2 if b_is_transposed else -1}]",
+    }
+    used = [axis for axis in "mn" if any(axis in step.axes for step in arguments)]
+    return {
+        "scalars": [] if batched else scalars,
+        "batched_scalars": scalars,
+        "stacked": stacked if batched else [],
+        "checks_here": bool(arguments) and not batched,
+        "has_ranks": bool(arguments) and batched,
+        "takes_two": not arguments,
+        "ranks": repr((2, 2, *(len(step.axes) for step in arguments))),
+        "argument_batches": "".join(
+            f", {step.argument}.shape{_leading(step)}" for step in arguments
+        ),
+        "mapped_operands": "*operands" if arguments else "a, b",
+        "out_is_mapped": "(True, True)" if saves(plan.epilogue) else "True",
+        "matrix_is": (
+            "Returns what an operand has for one of the batch, or for all of it."
+            if arguments
+            else "Returns the matrix for one of the batch, or the one for all of it."
+        ),
+        "checked_with": "a, b" if batched else "m, n",
+        "measures_c": batched and bool(used),
+        "sizes_of_c": f"{', '.join(used)} = {', '.join(lengths[x] for x in used)}",
+        "other_shape": (
+            "argument.shape[argument.ndim - len(shape) :] != shape"
+            if batched
+            else "argument.shape != shape"
+        ),
+        "behind_batch": " behind its batch" if batched else "",
     }
 
 
@@ -128,7 +180,11 @@ def passed(
 ) -> str:
     """Returns the outputs and what the epilogue reads, in some rows and columns."""
     stored = [ref.at(rows, columns, batch) for ref in outputs(plan)]
-    return ", ".join([*stored, *(ref.at(rows, columns) for ref in refs(plan))])
+    loaded = [
+        Ref(f"_matrix({ref.name}, batch)", ref.axes) if batch else ref
+        for ref in refs(plan)
+    ]
+    return ", ".join([*stored, *(ref.at(rows, columns) for ref in loaded)])
 
 
 def apply(plan: MatmulPlan, value: str, columns: str | None) -> str:
@@ -155,12 +211,11 @@ def call(plan: MatmulPlan, kernel: str, blocks: Mapping[str, str]) -> str:
 def _given(plan: MatmulPlan, step: Step, blocks: Mapping[str, str]) -> str:
     """Returns a step's argument as the kernel takes it."""
     if not step.axes:
-        return f"{step.argument}.reshape(1)"
+        return step.argument if plan.batched else f"{step.argument}.reshape(1)"
     if not plan.any_edge:
         return step.argument
-    return (
-        f"_whole({', '.join([step.argument, *(blocks[axis] for axis in step.axes)])})"
-    )
+    sides = [*["1"] * plan.batched, *(blocks[axis] for axis in step.axes)]
+    return f"_whole({', '.join([step.argument, *sides])})"
 
 
 def chain(plan: MatmulPlan, product: str) -> str:
@@ -246,9 +301,26 @@ def _plain(plan: MatmulPlan, step: Step) -> list[str]:
     """Returns a step in plain JAX, where x is the whole product in float32."""
     if step.op == "residual":
         return [f"x = x + {_term(step)}"]
-    vector = f"{step.argument}[:, None]" if step.axes == "m" else step.argument
+    argument = step.argument
+    if argument and plan.batched and not step.axes:
+        argument = f"jnp.asarray({argument})"  # It may be a number.
+    vector = spread(plan, step, argument)
     gelu = f"jax.nn.gelu(x, approximate={step.approximate == 'tanh'})"
     return _step(plan, step, vector, sigmoid="jax.nn.sigmoid(x)", gelu=gelu)
+
+
+def spread(plan: MatmulPlan, step: Step, argument: str) -> str:
+    """Returns an argument in a shape that broadcasts over the product, as source."""
+    if not plan.batched:
+        return f"{argument}[:, None]" if step.axes == "m" else argument
+    index = {"m": "..., None", "n": "..., None, :", "": "..., None, None"}
+    found = index.get(step.axes if argument else "mn")
+    return f"{argument}[{found}]" if found else argument
+
+
+def _leading(step: Step) -> str:
+    """Returns what takes the leading dimensions of an argument's shape, as source."""
+    return f"[:-{len(step.axes)}]" if step.axes else ""
 
 
 def _term(step: Step) -> str:
@@ -305,8 +377,8 @@ def _table(steps: Sequence[Step]) -> list[str]:
     ]
 
 
-def _dimensions(step: Step) -> str:
-    return f"[{', '.join(step.axes)}]"
+def _dimensions(plan: MatmulPlan, step: Step) -> str:
+    return f"[{', '.join([*['...'] * plan.batched, *step.axes])}]"
 
 
 def _shape(step: Step) -> str:
@@ -317,7 +389,7 @@ def _annotation(step: Step) -> str:
     return "jax.Array" if step.axes else "jax.typing.ArrayLike"
 
 
-def _about(step: Step) -> str:
+def _about(plan: MatmulPlan, step: Step) -> str:
     words = {
         "scale": "a scalar that the product is multiplied by",
         "scale_rows": "what each row is multiplied by",
@@ -325,5 +397,6 @@ def _about(step: Step) -> str:
         "bias": f"what is added to each {'row' if step.along == 'm' else 'column'}",
         "residual": "what is added",
     }
-    kind = f"{step.dtype}{_dimensions(step)}" if step.axes else FLOAT32
+    has_dimensions = step.axes or plan.batched
+    kind = f"{step.dtype}{_dimensions(plan, step)}" if has_dimensions else FLOAT32
     return f"{kind}, {words[step.op]}"

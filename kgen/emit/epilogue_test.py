@@ -2,7 +2,7 @@
 
 import textwrap
 
-from kgen.emit import scales
+from kgen.emit import epilogue, scales
 from kgen.emit.literals import LINE_LENGTH
 from kgen.epilogue.steps import FLOAT32, TRANSCENDENTAL, Step, saves, with_argument
 from kgen.plan.dtypes import PRECISION
@@ -52,15 +52,20 @@ def view(plan: MatmulPlan, tolerance: str, reason: str) -> dict[str, object]:
         "drawn_arguments": _drawn_arguments(plan),
         "takes_more": bool(_names(plan)),
         "shrinks": any(step.op in (*TRANSCENDENTAL, "clamp") for step in steps),
-        "argument_draws": [_draw(step) for step in _arguments(plan)],
+        "drawn_for": "b_batch, m, n" if plan.batched else "m, n",
+        "argument_draws": [_draw(plan, step) for step in _arguments(plan)],
         "argument_indices": repr(
-            [(index + 2, name) for index, name in enumerate(_names(plan))]
+            [
+                (index + 2, name)
+                for index, name in enumerate(_names(plan))
+                if not (plan.batched and name in _scalars(plan))
+            ]
         ),
         "drawn_as": operands(plan).removeprefix("*"),
         "operands": operands(plan),
         "nothing": ", None" * len(_names(plan)),
         "of_reference": "exact" if exact and plan.test.exact else "close",
-        "numpy_lines": [_numpy(step) for step in steps],
+        "numpy_lines": [_numpy(plan, step) for step in steps],
         "numpy_result": "x, saved" if saves(steps) else "(x,)",
         "compares_epilogue_exactly": bool(steps) and on_integers_exact,
         "compares_epilogue_closely": bool(steps) and (normal or not on_integers_exact),
@@ -100,6 +105,11 @@ def _names(plan: MatmulPlan) -> tuple[str, ...]:
     return *scales.arguments(plan), *(step.argument for step in _arguments(plan))
 
 
+def _scalars(plan: MatmulPlan) -> set[str]:
+    """Returns the arguments that have no dimensions but those of a batch."""
+    return {step.argument for step in _arguments(plan) if not step.axes}
+
+
 def _and_arguments(plan: MatmulPlan) -> str:
     more = [
         *(["their scales"] if scales.arguments(plan) else []),
@@ -110,7 +120,8 @@ def _and_arguments(plan: MatmulPlan) -> str:
 
 def _drawn_arguments(plan: MatmulPlan) -> str:
     of_blocks = ", *draw_scales(rng, m, n, k)" if scales.arguments(plan) else ""
-    more = ", *draw_arguments(rng, m, n, sample)" if _arguments(plan) else ""
+    first = "b_batch, " if plan.batched else ""
+    more = f", *draw_arguments(rng, {first}m, n, sample)" if _arguments(plan) else ""
     return of_blocks + more
 
 
@@ -143,19 +154,19 @@ def _wrapped(reason: str, indent: int) -> str:
     return f"\n{' ' * indent}# ".join(lines)
 
 
-def _draw(step: Step) -> str:
-    shape = f"({', '.join(step.axes)}{',' * (len(step.axes) == 1)})"
+def _draw(plan: MatmulPlan, step: Step) -> str:
+    sizes = [*["*b_batch"] * plan.batched, *step.axes]
+    shape = f"({', '.join(sizes)}{',' * (len(sizes) == 1)})"
     if step.op.startswith("scale"):
         return f"jnp.asarray(2.0 ** rng.integers(-1, 2, {shape}), jnp.{step.dtype})"
     return f"jnp.asarray(sample(rng, {shape}), jnp.{step.dtype})"
 
 
-def _numpy(step: Step) -> str:
+def _numpy(plan: MatmulPlan, step: Step) -> str:
     """Returns a step in numpy, where x is float64."""
     value = repr(step.value)
-    argument = f"np.asarray({step.argument}, np.float64)"
-    if step.axes == "m":
-        argument += "[:, None]"
+    array = f"np.asarray({step.argument}, np.float64)" if step.argument else ""
+    argument = epilogue.spread(plan, step, array)
     match step.op:
         case "scale" | "scale_rows" | "scale_columns":
             text = f"x * {argument if step.argument else value}"

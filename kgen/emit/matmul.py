@@ -141,7 +141,7 @@ def _result(plan: MatmulPlan) -> str:
     cut = edges.cut(plan)
     if plan.split_k > 1:
         return epilogue.chain(plan, f"{called}.sum(axis=0){cut}")
-    if cut and len(epilogue.outputs(plan)) > 1:
+    if (cut or plan.batched) and len(epilogue.outputs(plan)) > 1:
         one = batches.reshaped(plan, f"each{cut}")
         return f"tuple({one} for each in {called})"
     return batches.reshaped(plan, f"{called}{cut}")

@@ -49,6 +49,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "without_elements": ", ".join([*["(2,)"] * (len(sizes) - 3), "m, n, k"]),
         "one_block": f"{m}, {n}, {k}",
         "no_matrices": repr((2, 0, *out_shape(plan.out_order, m, n))),
+        "no_results": repr({(2, 0, *out_shape(plan.out_order, m, n))}),
         "size_names": f"({', '.join(map(repr, names))})",
         "size_parameters": ", ".join(names),
         "interpreted": f"module.matmul({operands}, {sms}interpret=INTERPRET)",

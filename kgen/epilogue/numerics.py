@@ -208,12 +208,20 @@ def _single(value: float) -> float:
 
 
 def _spread(step: Step, argument: Array) -> Array:
-    """Returns an argument in a shape that broadcasts over [m, n]."""
-    return argument[:, None] if step.axes == "m" else argument
+    """Returns an argument in a shape that broadcasts over [..., m, n]."""
+    missing = {"m": (-1,), "n": (-2,), "": (-2, -1)}
+    spread: Array = np.expand_dims(argument, missing.get(step.axes, ()))
+    return spread
 
 
 def draw(
-    steps: Sequence[Step], m: int, n: int, rng: np.random.Generator, *, integers: bool
+    steps: Sequence[Step],
+    m: int,
+    n: int,
+    rng: np.random.Generator,
+    *,
+    integers: bool,
+    batch: tuple[int, ...] = (),
 ) -> dict[str, Array]:
     """Draws the arguments of the steps, each held exactly by its dtype.
 
@@ -224,9 +232,10 @@ def draw(
       rng: Where the values come from.
       integers: Whether products and sums with them shall be exact: scales are powers
         of two, all else small integers.
+      batch: Leading dimensions of all of them.
     """
     return {
-        step.argument: _draw(step, step.shape(m, n), rng, integers=integers)
+        step.argument: _draw(step, step.shape(m, n, batch), rng, integers=integers)
         for step in with_argument(steps)
     }
 

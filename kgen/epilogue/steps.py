@@ -19,7 +19,8 @@ FLOAT32 = "float32"
 
 _LINE = re.compile(r"^ {4}(?P<step>[a-z_]+\(.*\)) {2,}\S.*$", re.MULTILINE)
 _OPERAND = re.compile(
-    r"^ {4}(?P<name>\w+) +(?P<dtype>\w+)\[(?:m|n|m, n)?\]", re.MULTILINE
+    r"^ {4}(?P<name>\w+) +(?P<dtype>\w+)\[(?:\.\.\.(?:, )?)?(?:m|n|m, n)?\]",
+    re.MULTILINE,
 )
 
 
@@ -53,9 +54,9 @@ class Step:
         """The dimensions of its argument: `m`, `n`, `mn` or none."""
         return self.along or ARRAYS.get(self.op, "")
 
-    def shape(self, m: int, n: int) -> tuple[int, ...]:
-        """Returns the shape of its argument for an [m, n] output."""
-        return tuple({"m": m, "n": n}[axis] for axis in self.axes)
+    def shape(self, m: int, n: int, batch: tuple[int, ...] = ()) -> tuple[int, ...]:
+        """Returns the shape of its argument for an [m, n] output, or a batch of them."""
+        return (*batch, *({"m": m, "n": n}[axis] for axis in self.axes))
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> Self:

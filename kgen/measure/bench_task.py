@@ -158,6 +158,8 @@ class Bench:
         """Returns shapes and dtypes of everything that the function takes."""
         if self._request.scale_block and self._request.steps:
             raise KgenError("a kernel with scales and an epilogue cannot be measured")
+        if self._problem.batch and self._request.steps:
+            raise KgenError("a batch with an epilogue cannot be measured")
         if self._request.scale_block:
             return scales.all_structs(self._problem, self._request)
         return epilogue.all_structs(self._problem, self._request.steps)

@@ -67,7 +67,10 @@ def draw(
     steps = request.steps
     return Epilogue(
         steps=steps,
-        arguments=numerics.draw(steps, case.m, case.n, rng, integers=integers),
+        # As B's: per matrix where B is, and the same for all where B is.
+        arguments=numerics.draw(
+            steps, case.m, case.n, rng, integers=integers, batch=case.b_batch
+        ),
         approximates=request.out_dtype != FLOAT32,
     )
 

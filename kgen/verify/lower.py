@@ -67,7 +67,7 @@ def operands(request: Request, case: Case) -> list[Any]:
     if request.op == GLU:  # x, and a weight twice.
         return [struct(shape, request.operand_dtype) for shape in (*shapes, shapes[1])]
     arguments = [
-        struct(step.shape(case.m, case.n), step.dtype)
+        struct(step.shape(case.m, case.n, case.b_batch), step.dtype)
         for step in with_argument(request.steps)
     ]
     of_blocks = [struct(shape, "float32") for shape in scales.shapes(request, case)]

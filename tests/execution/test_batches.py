@@ -30,6 +30,12 @@ PERSISTENT = ONE_WG + "persistent = true\n"
 PING_PONG = TWO_WGS + "persistent = true\nping_pong = true\n"
 CALL = 'entry_point = "pallas_call"\n'
 FP8 = '[dtypes]\na = "float8_e4m3fn"\nb = "float8_e5m2"\n'
+# What every matrix of B has of its own, or all of them share.
+STEPS = "".join(
+    f'[[epilogue]]\nop = "{op}"\n'
+    for op in ("scale_rows", "bias", "residual", "scale_columns", "relu")
+)
+RELU = '[[epilogue]]\nop = "relu"\n'
 EACH, A_ALONE, B_ALONE = ((2,), (2,)), ((2,), ()), ((1,), (2,))
 MIXED, NONE = ((2, 1), (2,)), ((), ())
 
@@ -89,6 +95,22 @@ KERNELS = {
         B_ALONE,
         (64, 64, 256),
         None,
+    ),
+    "epilogue": (
+        "nn",
+        "row",
+        BATCH + TILE + ONE_WG + STEPS,
+        MIXED,
+        (64, 64, 128),
+        None,
+    ),
+    "saved": (
+        "nt",
+        "row",
+        BATCH + TILE + PERSISTENT + STEPS.replace("relu", "save") + RELU,
+        EACH,
+        (128, 64, 128),
+        2,
     ),
     "no_batch": ("nn", "row", BATCH + TILE, NONE, (64, 128, 64), None),
 }

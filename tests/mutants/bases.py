@@ -31,6 +31,7 @@ PIECES = "[store]\nn = 32\nslots = 2\n"
 ONE_WG = WS + "num_compute_wgs = 1\n"
 CHAIN = 4 * '[[epilogue]]\nop = "{}"\n'
 PERSISTENT = RING.format(2) + WS + "persistent = true\n"
+BIAS = '[[epilogue]]\nop = "bias"\n'
 BATCH = "[shapes]\nbatch = true\n"
 
 RENDERED = {
@@ -113,6 +114,11 @@ RENDERED = {
     "batched": ("", BATCH + SMALL + RING.format(2), (2, 1, 3)),
     "batched_a_alone": ("", BATCH + SMALL + RING.format(2), (2, 1, 3)),
     "batched_mixed": ("", BATCH + SMALL + RING.format(2), (2, 1, 3)),
+    "batched_chain": (
+        "",
+        BATCH + SMALL + RING.format(2) + BIAS,
+        (2, 1, 3),
+    ),
     "batched_persistent": (
         "",
         BATCH + SMALL + PERSISTENT + "num_compute_wgs = 1\n",
@@ -195,6 +201,7 @@ LEADING = {
     "batched": ((2,), (2,)),
     "batched_a_alone": ((2,), ()),
     "batched_mixed": ((2, 1), (2,)),
+    "batched_chain": ((2,), (2,)),
     "batched_persistent": ((2,), (2,)),
     "batched_ping_pong": ((2,), (2,)),
 }
@@ -243,7 +250,7 @@ def _rendered(
 def _schedule(plan: MatmulPlan) -> str:
     """Returns what the page calls a plan's schedule."""
     if plan.epilogue or plan.batched:
-        return "epilogue" if plan.epilogue else "batched"
+        return "batched" if plan.batched else "epilogue"
     if plan.ping_pong:
         return "ping_pong"
     if plan.persistent:

@@ -20,6 +20,9 @@ C_INDEX_DROPPED = Kind(
 C_REVERSED = Kind(
     GROUP, "batch of C in another order", "each product is stored where another belongs"
 )
+BIAS_INDEX_DROPPED = Kind(
+    GROUP, "argument of another matrix", "every output has the bias of the first"
+)
 LAST_MATRIX_LOST = Kind(GROUP, "last matrix lost", "the batch ends one matrix early")
 REPEATED_WRONGLY = Kind(
     GROUP,
@@ -33,6 +36,7 @@ CROSSED = Kind(
 )
 
 GRID, WALK, TURNS = "batched", "batched_persistent", "batched_ping_pong"
+CHAIN = "batched_chain"
 ALONE, MIXED = "batched_a_alone", "batched_mixed"
 
 FAULTS = (
@@ -70,6 +74,11 @@ FAULTS = (
         C_REVERSED,
         (WALK,),
         (("out_gmem.at[batch, rows", "out_gmem.at[tiles[0] - 1 - batch, rows"),),
+    ),
+    Fault(
+        BIAS_INDEX_DROPPED,
+        (CHAIN,),
+        (("_matrix(bias_gmem, batch)", "_matrix(bias_gmem, 0)"),),
     ),
     Fault(
         LAST_MATRIX_LOST,

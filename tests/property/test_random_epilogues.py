@@ -57,8 +57,8 @@ def specs(draw, schedules=tuple(SCHEDULES)):
     schedule, (m, n) = SCHEDULES[draw(st.sampled_from(schedules))]
     out = draw(st.sampled_from(DTYPES))
     text = f'[schedule]\n{schedule}[tile]\nm = {m}\nn = {n}\n[dtypes]\nout = "{out}"\n'
-    if draw(st.booleans()):
-        text += '[shapes]\nedge = "any"\n'
+    shapes = st.sampled_from(["", 'edge = "any"\n', "batch = true\n"])
+    text += "[shapes]\n" + "".join(draw(st.sets(shapes)))
     if draw(st.integers(0, 9)) == 0:
         text += '[kernel]\nentry_point = "pallas_call"\n'
     for op in draw(st.lists(st.sampled_from(OPS), min_size=1, max_size=5)):
@@ -122,6 +122,6 @@ def test_a_planned_epilogue_is_right(text):
     assume(made is not None)
     with tempfile.TemporaryDirectory() as directory:
         built = module(Path(directory), made)
-        request = built.at((1, 2, 4), less=(3, 5, 7))
+        request = built.at((1, 2, 4), less=(3, 5, 7), leading=((2, 1), (2,)))
         built.lower(request)
         built.simulate(request)

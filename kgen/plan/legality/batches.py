@@ -46,20 +46,6 @@ def no_split_k(candidate: "Candidate") -> Iterator[Finding]:
 
 
 @rule(
-    "KG672",
-    title="A batch has no epilogue",
-    reason="Every step would need to know which of its arguments are the same for all "
-    "matrices. Apply the steps in JAX, after the call.",
-    source="kgen",
-    bad=BATCH + '[[epilogue]]\nop = "relu"',
-    good='[shapes]\nbatch = false\n[[epilogue]]\nop = "relu"',
-)
-def no_epilogue(candidate: "Candidate") -> Iterator[Finding]:
-    if candidate.batched and candidate.epilogue:
-        yield Finding("shapes.batch", "batch = true with an epilogue", "one of the two")
-
-
-@rule(
     "KG673",
     title="Blocks of a batch are not scaled",
     reason="A scale belongs to a block of one matrix. In a batch every matrix would "
