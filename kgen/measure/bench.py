@@ -21,7 +21,7 @@ from kgen.measure.problem import Problem
 from kgen.measure.results import Document, Machine, Record
 from kgen.plan.dtypes import default_out
 from kgen.verify import verify
-from kgen.verify.request import GPU, MATMUL, Request, RequestCase
+from kgen.verify.request import GLU, GPU, MATMUL, Request, RequestCase
 
 SESSION = "kgen.measure.worker:on_gpu"
 """What workers measure with."""
@@ -82,12 +82,12 @@ def jobs_of(target: str, path: str | None, request: Request) -> list[Job]:
     """Returns the jobs of a target, one for each of its sizes.
 
     Raises:
-      UsageError: it is no matrix product.
+      UsageError: it is none, and no gated linear unit.
     """
-    if request.op != MATMUL:
+    if request.op not in {MATMUL, GLU}:
         raise UsageError(
             f"{target} is no matrix product, which is all that kgen bench measures\n"
-            '  allowed: specs with op = "matmul", and their modules'
+            '  allowed: specs with op = "matmul" or "glu", and their modules'
         )
     return [
         Job(

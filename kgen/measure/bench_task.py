@@ -6,7 +6,7 @@ fields of a `results.Record` that this process knows.
 
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +14,20 @@ from kgen.errors import KgenError
 from kgen.measure import (
     correct,
     epilogue,
-    example,
+    glu,
     operands,
-    peers,
     results,
+    rivals,
     scales,
     timing,
 )
 from kgen.measure.problem import Problem
-from kgen.measure.results import Peer, Tried
-from kgen.measure.timing import Compiled, Sets
-from kgen.measure.worker import Session, Worker, in_a_line
+from kgen.measure.timing import Sets
+from kgen.measure.worker import Session, Worker
 from kgen.plan.dtypes import default_out
 from kgen.verify import layout, ptxas
 from kgen.verify.explain import LevelError, explain
-from kgen.verify.request import Request
+from kgen.verify.request import GLU, Request
 from kgen.verify.worker import load
 
 OURS = "kernel"
@@ -63,6 +62,7 @@ class Bench:
             layout=self._request.layout,
             out_order=self._request.out_order,
             batch=tuple(self._job["batch"]),
+            weights=2 if self._request.op == GLU else 1,
         )
         self._directory = Path(self._job["directory"])
         self._path = layout.own_path(self._request, self._directory)
@@ -105,6 +105,15 @@ class Bench:
             jax.eval_shape(function, *self._structs())
         except ValueError as error:
             raise RefusedSizesError(explain(error, self._path)) from error
+        if self._request.op == GLU:
+            assert self._reference is not None, "a gated linear unit has one"
+            return glu.check(
+                function,
+                self._reference,
+                self._problem,
+                self._request,
+                stage=self._worker.stage,
+            )
         if self._request.scale_block:
             assert self._reference is not None, "a module with scales has one"
             return scales.check(
@@ -134,7 +143,7 @@ class Bench:
         sets = self._with_arguments(operands.draw(problem, l2_bytes=l2_bytes))
         self._worker.stage("compiling for the times")
         executables = {OURS: timing.compile_each(function, sets)}
-        found = _Peers(self._job, problem, sets, self._fused())
+        found = rivals.Rivals(self._job, self._request, problem, sets, self._fused())
         executables |= found.executables
         self._worker.stage("timing")
         samples = timing.interleave(
@@ -160,12 +169,16 @@ class Bench:
             raise KgenError("a kernel with scales and an epilogue cannot be measured")
         if self._problem.batch and self._request.steps:
             raise KgenError("a batch with an epilogue cannot be measured")
+        if self._request.op == GLU:
+            return glu.all_structs(self._problem)
         if self._request.scale_block:
             return scales.all_structs(self._problem, self._request)
         return epilogue.all_structs(self._problem, self._request.steps)
 
     def _with_arguments(self, sets: Sets) -> Sets:
         """Returns sets of everything that the function takes."""
+        if self._request.op == GLU:
+            return glu.extend(sets)
         if self._request.scale_block:
             return scales.extend(sets, self._problem, self._request)
         steps = self._request.steps
@@ -179,115 +192,6 @@ class Bench:
         if self._request.scale_block:
             return scales.unscaled(self._problem)
         return self._reference if self._request.steps else None
-
-
-class _Peers:
-    """The peers of one kernel: what can be timed, and why the others cannot.
-
-    Attributes:
-      executables: What is timed. JAX's example may be there several times: the best of
-        its sweep are too close together to tell the best one without another look.
-    """
-
-    def __init__(
-        self,
-        job: Mapping[str, Any],
-        problem: Problem,
-        sets: Sets,
-        fused: Callable[..., Any] | None = None,
-    ) -> None:
-        """Compiles the peers.
-
-        Args:
-          job: What is asked.
-          problem: The product.
-          sets: What the kernel and its peers take.
-          fused: Product and epilogue in plain JAX, which only XLA can be given.
-        """
-        self._fused = fused
-        self._batch = problem.batch
-        self._names: list[str] = job["peers"]
-        self._sweep: dict[str, Any] = job["sweep"]
-        self._whys: dict[str, str] = {}
-        self._configurations: dict[str, tuple[str, str]] = {}
-        self.executables: dict[str, Compiled] = {}
-        makers = {
-            peers.XLA: lambda: {peers.XLA: self._xla(problem, sets)},
-            peers.TORCH: lambda: {peers.TORCH: peers.compile_torch(problem, sets)},
-            peers.JAX_EXAMPLE: lambda: self._examples(sets),
-        }
-        for name in self._names:
-            try:
-                if fused is not None and name != peers.XLA:
-                    raise peers.NoPeerError("it has neither epilogue nor scales")
-                self.executables |= _tried_out(makers[name](), sets)
-            except peers.NoPeerError as error:
-                self._whys[name] = str(error)
-            except Exception as error:
-                self._whys[name] = in_a_line(error)
-
-    def _xla(self, problem: Problem, sets: Sets) -> Compiled:
-        if self._fused is None:
-            return peers.compile_xla(problem, sets)
-        return timing.compile_each(self._fused, sets)
-
-    def _examples(self, sets: Sets) -> dict[str, Compiled]:
-        if self._batch:
-            raise peers.NoPeerError("it takes no batch")
-        if self._sweep["detail"]:
-            raise peers.NoPeerError(self._sweep["detail"])
-        found = {}
-        for index, fields in enumerate(self._sweep["finalists"]):
-            each = example.Example(**fields)
-            name = f"{peers.JAX_EXAMPLE} {index}"
-            found[name] = timing.compile_each(example.function(each), sets)
-            self._configurations[name] = (peers.JAX_EXAMPLE, str(each))
-        return found
-
-    def outcomes(
-        self, ours: results.Timing, figures: Mapping[str, results.Timing]
-    ) -> list[Peer]:
-        """Returns what became of every peer that was asked for."""
-        return [self._result(name, ours, figures) for name in self._names]
-
-    def _result(
-        self, name: str, ours: results.Timing, figures: Mapping[str, results.Timing]
-    ) -> Peer:
-        named = [key for key in figures if self._peer_of(key) == name]
-        tried = tuple(Tried(**each) for each in self._sweep.get("tried", ()))
-        tried = tried if name == peers.JAX_EXAMPLE else ()
-        if not named:
-            why = self._whys[name]
-            return Peer(
-                name=name,
-                timing=None,
-                ratio=None,
-                configuration="",
-                detail=why,
-                tried=tried,
-            )
-        best = min(named, key=lambda key: figures[key].median_us)
-        return Peer(
-            name=name,
-            timing=figures[best],
-            ratio=round(figures[best].median_us / ours.median_us, 4),
-            configuration=self._configurations.get(best, ("", ""))[1],
-            detail=self._sweep.get("note", "") if name == peers.JAX_EXAMPLE else "",
-            tried=tried,
-        )
-
-    def _peer_of(self, key: str) -> str:
-        return self._configurations.get(key, (key, ""))[0]
-
-
-def _tried_out(executables: dict[str, Compiled], sets: Sets) -> dict[str, Compiled]:
-    """Runs everything once: a peer that fails must not end the measurement."""
-    import jax
-
-    wait: Any = jax.block_until_ready
-    for compiled in executables.values():
-        wait(compiled.run(sets))
-    return executables
 
 
 def _told(report: ptxas.Report) -> dict[str, Any]:

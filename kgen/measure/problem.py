@@ -1,4 +1,4 @@
-"""What is measured: one matrix product."""
+"""What is measured: a matrix product, or those of a gated linear unit."""
 
 import dataclasses
 import math
@@ -20,6 +20,7 @@ class Problem:
       b_dtype: Elements of B; empty if they are A's.
       out_order: `row`, or `column` if the result is [n, m].
       batch: Leading dimensions of A, B and C.
+      weights: Matrices like B that A is multiplied with, whose products become one C.
     """
 
     shape: tuple[int, int, int]
@@ -29,6 +30,7 @@ class Problem:
     b_dtype: str = ""
     out_order: str = ROW
     batch: tuple[int, ...] = ()
+    weights: int = 1
 
     def __post_init__(self) -> None:
         if self.layout not in LAYOUTS:
@@ -55,8 +57,9 @@ class Problem:
 
     @property
     def operand_bytes(self) -> int:
-        """Bytes of A and B."""
-        return sum(map(math.prod, self.operand_shapes)) * ITEMSIZE[self.operand_dtype]
+        """Bytes of A and of each B."""
+        a, b = map(math.prod, self.operand_shapes)
+        return (a + b * self.weights) * ITEMSIZE[self.operand_dtype]
 
     @property
     def work(self) -> Work:
@@ -66,6 +69,7 @@ class Problem:
             self.shape[:2],
             operand_dtype=self.operand_dtype,
             out_dtype=self.out_dtype,
+            weights=self.weights,
         )
         return of_one.times(math.prod(self.batch))
 

@@ -42,6 +42,72 @@ def records(path):
     return {record.name: record for record in files.load(path).results}
 
 
+GATED = '''"""silu(x @ w_gate) * (x @ w_up), made up.
+
+    x       bfloat16[m, k]    m a multiple of 64, k of 32
+    w_gate  bfloat16[k, n]    n a multiple of 64
+    w_up    bfloat16[k, n]
+    out     bfloat16[m, n]    accumulated in float32
+
+    from gated import glu
+
+    out = glu(x, w_gate, w_up)  # silu(x @ w_gate) * (x @ w_up)
+
+Made for NVIDIA Hopper GPUs (sm_90a).
+"""
+import jax
+import jax.numpy as jnp
+
+
+def reference(x, w_gate, w_up):
+    gate, up = (jnp.dot(x, w, preferred_element_type="float32") for w in (w_gate, w_up))
+    return (jax.nn.silu(gate) * up).astype(x.dtype)
+
+
+def glu(x, w_gate, w_up):
+    return reference(x, w_gate, w_up)
+'''
+
+
+@pytest.mark.usefixtures("_on_cpu")
+def test_a_gated_unit_is_timed_beside_the_best_of_xlas_forms(tmp_path):
+    path, out = tmp_path / "gated.py", tmp_path / "new.json"
+    path.write_text(GATED, "utf-8")
+    peers = ("--peer", "xla", "--peer", "torch")
+    done = kgen("bench", path, "--shape", SHAPE, *peers, "--rounds", 3, "--json", out)
+    assert done.exit_code == 0, done
+    (record,) = files.load(out).results
+    assert record.status == results.MEASURED
+    xla, torch = record.peers
+    assert xla.configuration.startswith(("two products", "joined weights"))
+    assert torch.detail == "it has no gated linear unit"
+    # Two products: twice the work of one of this size.
+    m, n, k = record.shape
+    flops = record.timing.tflops * record.timing.median_us * 1e6
+    assert flops == pytest.approx(4 * m * n * k, rel=0.3)
+
+
+@pytest.mark.usefixtures("_on_cpu")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("glu(x, w_gate, w_up):", "glu(x, w_up, w_gate):"),
+        (
+            "return reference(x, w_gate, w_up)",
+            "return reference(x, w_gate, w_up).at[64:, 64:].set(0)",
+        ),
+    ],
+)
+def test_a_wrong_gated_unit_is_not_timed(tmp_path, old, new):
+    path, out = tmp_path / "gated.py", tmp_path / "new.json"
+    assert old in GATED
+    path.write_text(GATED.replace(old, new), "utf-8")
+    kgen("bench", path, "--shape", SHAPE, "--rounds", 3, "--json", out)
+    (record,) = files.load(out).results
+    assert record.status == results.WRONG
+    assert record.timing is None
+
+
 @pytest.mark.usefixtures("_on_cpu")
 def test_a_batch_is_timed_beside_that_of_xla(tmp_path):
     path = write_module(tmp_path)

@@ -1,0 +1,231 @@
+"""Gated linear units: what they are given, whether they are right, and XLA's forms.
+
+XLA has no such kernel. It may be given two products, or one with both weights joined side
+by side beforehand; and it may keep the products in float32 or round them to the output's
+dtype, which moves half the bytes. All of them are measured: the fastest is the peer.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from kgen.epilogue.steps import FLOAT32
+from kgen.layouts import logical
+from kgen.measure.correct import RUNS, integers, normal, sampled_rows, structs
+from kgen.measure.problem import Problem
+from kgen.measure.timing import Compiled, Sets, compile_each
+from kgen.verify import compare, glu, repeats
+from kgen.verify.epilogue import check as check_outputs
+from kgen.verify.explain import LevelError
+from kgen.verify.request import Request
+
+NEAR = 0.05
+"""What all elements may be off from XLA's, beside as much of their size. Outputs are
+about 1, and those of a wrong tile are others."""
+
+
+def all_structs(problem: Problem) -> list[Any]:
+    """Returns `jax.ShapeDtypeStruct`s of x and both weights."""
+    x, weight = structs(problem)
+    return [x, weight, weight]
+
+
+def extend(sets: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Returns sets of x and a weight with a second one: the first turned around."""
+    return [(x, weight, weight[::-1, ::-1]) for x, weight in sets]
+
+
+def xla(request: Request, problem: Problem, sets: Sets) -> dict[str, Compiled]:
+    """Returns XLA's forms, ready to be timed, by what they are."""
+    found = {}
+    for words, dtype in (("", FLOAT32), (", rounded", problem.out_dtype)):
+        two, joined = _forms(request, problem, dtype)
+        found[f"two products{words}"] = compile_each(two, sets)
+        found[f"joined weights{words}"] = _with_own_sets(
+            joined, [_joined(problem, *operands) for operands in sets]
+        )
+    return found
+
+
+def check(
+    function: Callable[..., Any],
+    reference: Callable[..., Any],
+    problem: Problem,
+    request: Request,
+    *,
+    runs: int = RUNS,
+    stage: Callable[[str], None] = lambda _: None,
+) -> tuple[str, ...]:
+    """Runs a gated linear unit on JAX's default device and compares its output.
+
+    Args:
+      function: Takes x and both weights.
+      reference: The same in plain JAX.
+      problem: One of the products.
+      request: What is asked of the kernel.
+      runs: How often it must return the same bits.
+      stage: Told what is done.
+
+    Returns:
+      What was proven, a line each.
+
+    Raises:
+      LevelError: the kernel is not right.
+    """
+    stage("compiling")
+    kernel = repeats.Poisoned(function, all_structs(problem))
+    stage("small integers")
+    operands = _scaled(integers(problem), problem, spread=4.0)
+    outputs = kernel(*operands)
+    _check_rows(outputs, operands, problem, request, "small integers")
+    _check_all(outputs, reference, operands)
+    stage("normal values")
+    operands = _scaled(normal(problem), problem, spread=1.0)
+    outputs, difference = repeats.repeat(kernel, operands, runs)
+    _check_rows(outputs, operands, problem, request, "normal values")
+    if difference is not None:
+        raise LevelError(f"on normal values: {difference}; {repeats.A_RACE}")
+    rows = len(sampled_rows(problem.shape[0]))
+    return (
+        f"all elements of small integers near the reference's in XLA, {rows} rows within"
+        " the tolerance of float64",
+        f"normal values within the tolerance of float64 in {rows} rows",
+        f"the same bits in {runs} runs, into memory that was NaN",
+    )
+
+
+@dataclasses.dataclass
+class _WithOwnSets:
+    """Runs on sets of its own whatever it is given, as a compiled function would.
+
+    JAX's profiler takes what has the methods of `jax.stages.Wrapped`.
+    """
+
+    compiled: Compiled
+    sets: Sets
+
+    def __call__(self, _: Sets) -> Any:
+        return self.compiled.run(self.sets)
+
+    def trace(self, *_: Any) -> Any:
+        raise NotImplementedError("it is compiled already")
+
+    def lower(self, *_: Any) -> Any:
+        raise NotImplementedError("it is compiled already")
+
+
+def _with_own_sets(function: Callable[..., Any], sets: Sets) -> Compiled:
+    compiled = compile_each(function, sets)
+    return Compiled(run=_WithOwnSets(compiled, list(sets)), calls=compiled.calls)
+
+
+def _forms(
+    request: Request, problem: Problem, dtype: str
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Returns two products and one, both of results in `dtype`."""
+    import jax
+    import jax.numpy as jnp
+
+    activation = glu.activation_of(request)
+
+    def product(x: Any, weight: Any) -> Any:
+        x, weight = logical(problem.layout, x, weight)
+        return jnp.matmul(x, weight, preferred_element_type=dtype)
+
+    def gated(gate: Any, up: Any) -> Any:
+        gate, up = gate.astype(FLOAT32), up.astype(FLOAT32)
+        passed = jax.nn.silu(gate) if activation == "silu" else jax.nn.gelu(gate)
+        return (passed * up).astype(problem.out_dtype)
+
+    def two(x: Any, w_gate: Any, w_up: Any) -> Any:
+        return gated(product(x, w_gate), product(x, w_up))
+
+    def joined(x: Any, weights: Any) -> Any:
+        return gated(*jnp.split(product(x, weights), 2, axis=1))
+
+    return two, joined
+
+
+def _joined(problem: Problem, x: Any, w_gate: Any, w_up: Any) -> tuple[Any, Any]:
+    """Returns x, and the weights side by side along n."""
+    import jax
+    import jax.numpy as jnp
+
+    axis = 0 if problem.layout[1] == "t" else 1
+    wait: Any = jax.block_until_ready
+    return x, wait(jnp.concatenate([w_gate, w_up], axis=axis))
+
+
+def _scaled(
+    pair: tuple[Any, Any], problem: Problem, *, spread: float
+) -> tuple[Any, Any, Any]:
+    """Returns x and both weights, with products of about 1.
+
+    Where the activation is flat, or the line x, much would not show.
+    """
+    x, weight = pair
+    power = 2.0 ** -round(math.log2(spread * math.sqrt(problem.shape[2])))
+    ((x, gate, up),) = extend([(x * np.array(power, x.dtype), weight)])
+    return x, gate, up
+
+
+def _check_rows(
+    outputs: Sequence[Any],
+    operands: tuple[Any, Any, Any],
+    problem: Problem,
+    request: Request,
+    kind: str,
+) -> None:
+    """Compares some rows with float64."""
+    rows = sampled_rows(problem.shape[0])
+    x, *weights = operands
+    x64 = np.asarray(x[rows]).astype(np.float64)
+    w_gate, w_up = (
+        logical(problem.layout, x64, np.asarray(each).astype(np.float64))[1]
+        for each in weights
+    )
+    gate, product = glu.make(request, x64, w_gate, w_up), x64 @ w_gate
+    exact = kind == "small integers"
+    error = compare.tolerance(
+        product,
+        gate.gate_magnitude,
+        reduction=problem.shape[2],
+        operand_dtype=problem.operand_dtype,
+        out_dtype=FLOAT32,
+        on_gpu=True,
+    )
+    wanted = gate.outputs(product, error * (not exact), exact=exact)
+    wrong = check_outputs(
+        [np.asarray(output[rows]).astype(np.float64) for output in outputs],
+        wanted,
+        magnitude=gate.gate_magnitude,
+        out_dtype=problem.out_dtype,
+        operand_dtype=problem.operand_dtype,
+        suspects=lambda: gate.suspects(product),
+    )
+    if wrong is not None:
+        place = f"{len(rows)} rows, {rows[0]} to {rows[-1]}, counted from 0"
+        raise LevelError(f"on {kind}: in {place}: {wrong}")
+
+
+def _check_all(
+    outputs: Sequence[Any], reference: Callable[..., Any], operands: Sequence[Any]
+) -> None:
+    """Compares every element with the reference in XLA, to see that no tile is amiss."""
+    import jax
+    import jax.numpy as jnp
+
+    def count(found: Any, wanted: Any) -> Any:
+        found, wanted = found.astype(FLOAT32), wanted.astype(FLOAT32)
+        near = jnp.abs(found - wanted) <= NEAR + NEAR * jnp.abs(wanted)
+        return jnp.sum(~near)  # NaN is near nothing.
+
+    (found,) = outputs
+    if wrong := int(jax.jit(count)(found, jax.jit(reference)(*operands))):
+        raise LevelError(
+            f"on small integers: {wrong} of {found.size} elements are far from the"
+            " module's reference"
+        )
