@@ -4,12 +4,14 @@ Tiles are small, so that a mutant is simulated in a second. No two sizes of a re
 are alike, there are two or three tiles along m and n, and more steps than slots.
 """
 
+import dataclasses
 import functools
 import tempfile
 from pathlib import Path
 
 from kgen.emit.render import render
 from kgen.epilogue.steps import to_json
+from kgen.pipeline import request_of
 from kgen.plan import make_plan
 from kgen.plan.model import MatmulPlan
 from kgen.spec.load import load_file
@@ -183,6 +185,21 @@ RENDERED = {
 }
 # The ones with gradients: squares, so that no shape tells one product from another.
 DIFFERENTIATED = {"gradients"}
+GATED = {
+    # The same, of gated linear units.
+    "glu_silu": (
+        "",
+        "[tile]\nm = 64\nn = 64\n"
+        + PERSISTENT
+        + "num_compute_wgs = 1\n[store]\nn = 32\nslots = 2\n",
+        (3, 1, 4),
+    ),
+    "glu_gelu": (
+        'activation = "gelu"\nlayout = "nt"\n',
+        SMALL + PERSISTENT + "num_compute_wgs = 1\n",
+        (3, 1, 4),
+    ),
+}
 # Two tiles along m, three along n, five steps, and none of them whole.
 RAGGED = (67, 131, 261)
 # What the persistent ones are told. Of two CTAs one has a single tile.
@@ -192,6 +209,8 @@ NUM_SMS = {
     "persistent_ws_pieces": 1,
     "persistent_cluster": 2,
     "chain_saved": 2,
+    "glu_silu": 2,
+    "glu_gelu": 2,
     "promoted_persistent": 2,
     "batched_persistent": 2,
     "batched_ping_pong": 2,
@@ -217,8 +236,9 @@ WRITTEN = {
 def bases() -> dict[str, Base]:
     """Returns the kernels by name."""
     rendered = [_rendered(name, *of) for name, of in RENDERED.items()]
+    gated = [_gated(name, *of) for name, of in GATED.items()]
     written = [_written(name, *sizes) for name, sizes in WRITTEN.items()]
-    return {base.name: base for base in rendered + written}
+    return {base.name: base for base in rendered + gated + written}
 
 
 def _rendered(
@@ -245,6 +265,15 @@ def _rendered(
         epilogue=to_json(plan.epilogue),
     )
     return Base(name, _schedule(plan), source, request)
+
+
+def _gated(name: str, kernel: str, tables: str, tiles: tuple[int, int, int]) -> Base:
+    plan = _plan(name, f'[kernel]\nname = "{name}"\nop = "glu"\n{kernel}{tables}')
+    rendered = render(plan, verified=False, prove=False)
+    (m, n, k), (by_m, by_n, by_k) = plan.units, tiles
+    case = RequestCase(m=m * by_m, n=n * by_n, k=k * by_k, num_sms=NUM_SMS[name])
+    request = dataclasses.replace(request_of(plan, rendered), cases=(case,))
+    return Base(name, "gated", rendered.source, request)
 
 
 def _schedule(plan: MatmulPlan) -> str:

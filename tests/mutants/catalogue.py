@@ -9,6 +9,7 @@ from . import (
     chains,
     edges,
     epilogue,
+    gates,
     gradients,
     indices,
     legality,
@@ -33,6 +34,7 @@ MODULES = (
     gradients,
     numerics,
     promotion,
+    gates,
     schedules,
     legality,
 )
