@@ -243,6 +243,23 @@ def test_parts_of_k_on_several_devices_are_summed_up():
         assert lowered.as_text().count("stablehlo.all_reduce") == 1
 
 
+def test_gradients_of_what_devices_share_are_summed_up_or_refused():
+    matmul = citizen("bf16_128x256_autodiff").function
+    operands = struct((1024, 512), "bfloat16"), struct((512, 512), "bfloat16")
+
+    def gradients(check_vma):
+        function = sharded(matmul, 2, check_vma=check_vma)
+        return jax.grad(
+            lambda a, b: function(a, b).sum(dtype="float32"), argnums=(0, 1)
+        )
+
+    lowered = for_cuda(gradients(False), *operands)
+    assert len(kernels(lowered)) == 2  # The product itself is not needed.
+    assert lowered.as_text().count("stablehlo.all_reduce") == 1
+    with pytest.raises(ValueError, match="the manual axis types do not match"):
+        for_cuda(gradients(True), *operands)
+
+
 @pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")
 def test_operands_may_be_donated(way):
     everything = tuple(range(len(way.operands)))
