@@ -58,7 +58,7 @@ def specs(draw, schedules=tuple(SCHEDULES)):
     out = draw(st.sampled_from(DTYPES))
     text = f'[schedule]\n{schedule}[tile]\nm = {m}\nn = {n}\n[dtypes]\nout = "{out}"\n'
     shapes = st.sampled_from(["", 'edge = "any"\n', "batch = true\n"])
-    text += "[shapes]\n" + "".join(draw(st.sets(shapes)))
+    text += "[shapes]\n" + "".join(sorted(draw(st.sets(shapes))))
     if draw(st.integers(0, 9)) == 0:
         text += '[kernel]\nentry_point = "pallas_call"\n'
     for op in draw(st.lists(st.sampled_from(OPS), min_size=1, max_size=5)):
