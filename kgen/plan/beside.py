@@ -63,6 +63,7 @@ class Beside:
         tables = {
             "an epilogue": "[[epilogue]]" if made.epilogue else "",
             "scales": "[scales]" if made.scale_block else "",
+            "gradients": "kernel.autodiff" if made.autodiff else "",
         }
         for what, table in tables.items():
             if table:

@@ -77,6 +77,15 @@ def test_an_unknown_kernel():
     )
 
 
+def test_a_kernel_with_gradients():
+    layer = "autodiff = true\n"
+    assert told({"layer": [[128, 128, 128]]}, layer=layer) == (
+        'specs/pick.toml:6: KG901 bucket.kernel = "layer" has gradients, which a dispatch '
+        "module cannot pass on\n"
+        "  allowed: a kernel without kernel.autodiff"
+    )
+
+
 def test_a_kernel_with_scales():
     scaled = (
         'layout = "nt"\n[dtypes]\na = "float8_e4m3fn"\nb = "float8_e4m3fn"\n'
