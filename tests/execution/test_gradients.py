@@ -128,6 +128,18 @@ def test_value_and_grad(matmul, operands, wanted):
     assert float(value) == (rounded * weight.astype(np.float64)).sum()
 
 
+def test_a_mapped_function_is_differentiated(matmul, operands, wanted):
+    a, b, weight = operands
+    loss = loss_of(matmul, weight)
+
+    def total(a, b):
+        return jax.vmap(loss, in_axes=(0, None))(a, b).sum()
+
+    twice = np.stack([a, a])
+    of_a, of_b = jax.grad(total, argnums=(0, 1))(twice, b)
+    assert equal((of_a[1], of_b), (wanted[0], 2 * wanted[1]))
+
+
 def test_a_gradient_has_the_dtype_and_shape_of_its_operand(matmul, operands):
     a, b, weight = operands
     found = jax.eval_shape(jax.grad(loss_of(matmul, weight), argnums=(0, 1)), a, b)
