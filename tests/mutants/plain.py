@@ -6,7 +6,8 @@ This is a program of its own, so that nothing of kgen is imported. It prints a l
 what it found, or `passed`. SMS is what a persistent kernel is told, 0 for any other. A and
 B are their leading dimensions, such as `3x2`, or empty.
 An ARGUMENT is what an epilogue takes, a dtype and sizes such as `float32,256`; what is
-right is then the module's own reference.
+right is then the module's own reference, as it is for a gated unit, whose two weights are
+both like B. Where a module has gradients, they are compared, too.
 """
 
 import contextlib
@@ -15,7 +16,7 @@ import importlib.util
 import io
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -34,36 +35,54 @@ def main() -> None:
     num_sms, m, n, k = map(int, sizes)
     a_batch, b_batch = (map(int, filter(None, x.split("x"))) for x in sys.argv[10:12])
     module = _load(Path(path))
-    matmul = module.matmul
+    is_gated = hasattr(module, "glu")
+    kernel = module.glu if is_gated else module.matmul
     if num_sms:
-        matmul = functools.partial(matmul, num_sms=num_sms)
+        kernel = functools.partial(kernel, num_sms=num_sms)
     rng = np.random.default_rng(0)
     of_a, of_b = layout
     shapes = (
         (*a_batch, *((k, m) if of_a == "t" else (m, k))),
         (*b_batch, *((n, k) if of_b == "t" else (k, n))),
     )
-    a, b = (jnp.asarray(rng.standard_normal(shape), dtype) for shape in shapes)
-    arguments = [_draw(rng, *argument.split(",")) for argument in sys.argv[12:]]
-    expected = _product(a, b, layout, order)
-    if arguments or hasattr(module, "_epilogue"):
-        expected = module.reference(a, b, *arguments)
+    if is_gated:
+        shapes = (*shapes, shapes[1])
+    operands = [jnp.asarray(rng.standard_normal(shape), dtype) for shape in shapes]
+    operands += [_draw(rng, *argument.split(",")) for argument in sys.argv[12:]]
+    if len(operands) > 2 or hasattr(module, "_epilogue"):
+        expected = module.reference(*operands)
+    else:
+        expected = _product(*operands, layout, order)
+    if hasattr(module, "_backward"):
+        cotangent = _draw(rng, dtype, *map(str, expected.shape))
+        kernel = _with_gradients(kernel, cotangent)
+        expected = _with_gradients(module.reference, cotangent)(*operands)
     heard = io.StringIO()
     logging.getLogger().addHandler(logging.StreamHandler(heard))
     with contextlib.redirect_stdout(heard):  # JAX before 0.12 prints its races.
-        outcome = _outcome(matmul, (a, b, *arguments), expected, float(tolerance))
+        outcome = _outcome(kernel, operands, expected, float(tolerance))
     print("race" if RACE in heard.getvalue() else outcome)
 
 
+def _with_gradients(
+    function: Callable[..., Any], cotangent: jax.Array
+) -> Callable[..., Any]:
+    def differentiated(*operands: jax.Array, **options: Any) -> Any:
+        result, back = jax.vjp(functools.partial(function, **options), *operands)
+        return result, *back(cotangent)
+
+    return differentiated
+
+
 def _outcome(
-    matmul: Callable[..., Any],
-    operands: tuple[Any, ...],
+    kernel: Callable[..., Any],
+    operands: Sequence[Any],
     expected: Any,
     tolerance: float,
 ) -> str:
     params = plgpu.InterpretGPUParams(detect_races=True)
     try:
-        result = jax.tree.map(_wide, matmul(*operands, interpret=params))
+        result = jax.tree.map(_wide, kernel(*operands, interpret=params))
     except Exception as error:
         return "race" if RACE in str(error) else f"error: {type(error).__name__}"
     close = functools.partial(
