@@ -45,9 +45,10 @@ def read_list(path):
 
 
 def jobs_of(pairs):
-    for module, (*batch, m, n, k) in pairs:
+    for module, shape in pairs:
+        batch, sizes = shape[:-3], shape[-3:]
         leading = "".join(f"{size}x" for size in batch)
-        asked = Asked(shapes=(f"{leading}{m},{n},{k}",))
+        asked = Asked(shapes=(leading + ",".join(map(str, sizes)),))
         for target in find_targets([module], asked, lambda futures, _: futures):
             yield from bench.jobs_of(target.label, target.path, target.request)
 

@@ -35,6 +35,8 @@ NOT_EXECUTED = {
     "how-to/epilogues.md": ["from mlp import matmul"],  # Needs operands.
     "how-to/batches.md": ["from heads import matmul"],  # So does this.
     "how-to/gradients.md": ["from layer import matmul"],  # So does this.
+    "how-to/jax.md": ["import jax", "def part(a, b):"],  # And operands or a GPU.
+    "how-to/torch.md": ["import torch"],  # Needs PyTorch and a GPU.
     "how-to/glu.md": ["from mlp_glu import glu"],  # So does this.
     "tutorial.md": ["$ git clone KGEN_URL kgen"],  # Needs a network.
     "how-to/pre-commit.md": ["repos:"],  # So does pre-commit for another repository.

@@ -7,12 +7,14 @@ no rule finds fault with kernels that are right.
 import dataclasses
 import functools
 import importlib
+import math
 import types
 from functools import partial
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from broken_kernels import ALL, BARE, BROKEN, LEGAL, MODULE, NOTHING, TILED, imported, t
 from jax import ShapeDtypeStruct as Struct
@@ -307,11 +309,14 @@ def launch(plan, case):
         -(-size // block)
         for size, block in zip((case.m, case.n), plan.blocks, strict=False)
     )
+    matrices = math.prod(np.broadcast_shapes(case.a_batch, case.b_batch))
     cluster = (plan.cluster,) if plan.cluster > 1 else ()
     if plan.persistent:
         sms = SM_90A.num_sms if case.num_sms is None else case.num_sms
-        return (min(sms // plan.cluster, m * n),), cluster
+        return (min(sms // plan.cluster, matrices * m * n),), cluster
     tiles = (m, n) if plan.raster is None else (m * n,)
+    if plan.batched:
+        tiles = (matrices, *tiles)
     return ((plan.split_k, *tiles) if plan.split_k > 1 else tiles), cluster
 
 
@@ -323,7 +328,8 @@ def test_the_facts_of_a_rendered_module_agree_with_its_plan(plan):
     asks = request_of(plan, rendered)
     assert static.run(function, asks, path, ignore) == []
     for case in asks.cases:
-        (kernel,) = static.facts(function, asks, case, path)
+        kernel, *of_gradients = static.facts(function, asks, case, path)
+        assert len(of_gradients) == 2 * case.differentiate
         assert kernel.smem_bytes == case.smem_bytes
         assert (kernel.grid, kernel.cluster) == launch(plan, case)
         assert kernel.num_threads == plan.num_warpgroups

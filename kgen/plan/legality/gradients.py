@@ -71,7 +71,7 @@ def no_epilogue(candidate: "Candidate") -> Iterator[Finding]:
 
 @rule(
     "KG663",
-    title="The result of a product with gradients has the operands' dtype, or float32",
+    title="A product with gradients has its operands' dtype or float32",
     reason="The kernel of the product makes the gradients, too, and stores them as it "
     "stores the result. Through another 16-bit dtype they would lose its range or its "
     "bits on their way to the operands' dtype.",
