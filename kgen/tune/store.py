@@ -16,6 +16,9 @@ from kgen.emit.write import file_error
 from kgen.errors import FileError, UsageError
 from kgen.tune.records import Key, Record
 
+BEGINNING = b'{"format": '
+"""How every line begins."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Read:
@@ -58,6 +61,9 @@ def read(path: Path) -> Read:
                 corrupt.append(f"{path}:{number}: not a result: {error}")
         else:
             torn = torn and number <= len(lines)
+    if torn and not records and not _begins_a_line(last):
+        # Somebody's file without a last newline: it must not be cut off.
+        corrupt.append(f"{path}:{len(lines) + 1}: not a result")
     if corrupt and not records:
         raise FileError(
             f"{corrupt[0]}\n  hint: {path} is no file of tuning results; name another"
@@ -67,6 +73,11 @@ def read(path: Path) -> Read:
     return Read(
         records=tuple(records), corrupt=tuple(corrupt), whole_bytes=whole, torn=torn
     )
+
+
+def _begins_a_line(part: bytes) -> bool:
+    """Returns whether a run that was killed may have left this."""
+    return part.startswith(BEGINNING) or BEGINNING.startswith(part)
 
 
 class Store:

@@ -213,3 +213,11 @@ def test_the_command_merges(tmp_path):
     done = commands.kgen("tune", "--merge", one, two)
     assert done.exit_code == 2
     assert "--merge needs -o FILE" in done.stderr
+
+
+@pytest.mark.parametrize("text", ['{"my": "precious data"}', "x", "a, b\nc, d"])
+def test_a_file_of_somebody_else_is_refused_and_kept(path, text):
+    path.write_text(text)
+    with pytest.raises(FileError, match="is no file of tuning results"):
+        Store(path)
+    assert path.read_text() == text
