@@ -10,7 +10,8 @@ FloatDtype = Literal["float16", "bfloat16", "float32"]
 
 # Wide enough for every scale and every dtype; a constant that is larger is a mistake.
 Number = Annotated[float, Field(ge=-1e30, le=1e30, allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, le=1e30, allow_inf_nan=False)]
+# Kernels multiply by its inverse, too, which float32 must hold.
+Positive = Annotated[float, Field(ge=1e-30, le=1e30, allow_inf_nan=False)]
 ArgumentName = Annotated[
     str,
     Field(

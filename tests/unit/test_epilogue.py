@@ -1,6 +1,8 @@
 """Epilogues: their steps as text, as numbers, and what a spec may not say."""
 
+import ast
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from kgen.emit.render import render
 from kgen.epilogue import numerics, steps
 from kgen.epilogue.steps import Step
 from kgen.errors import SpecError
+from kgen.plan.legality.epilogue import TAKEN
 from kgen.spec.locate import locate
 from kgen.verify import epilogue
 from kgen.verify.compare import BadReferenceError
@@ -263,7 +266,12 @@ OPS = (
         (
             'op = "softcap"\ncap = 0',
             "spec:3: KG005 epilogue[0].cap = 0 is out of range\n"
-            "  allowed: a number above 0 and at most 1e+30",
+            "  allowed: a number from 1e-30 to 1e+30",
+        ),
+        (
+            'op = "softcap"\ncap = 1e-50',
+            "spec:3: KG005 epilogue[0].cap = 1e-50 is out of range\n"
+            "  allowed: a number from 1e-30 to 1e+30",
         ),
         (
             'op = "scale"\nvalue = true',
@@ -290,3 +298,53 @@ def test_a_single_table_is_told_apart(tmp_path):
 def test_steps_have_lines():
     lines = locate('[[epilogue]]\nop = "relu"\n[[epilogue]]\nop = "save"\n')
     assert lines["epilogue", 1, "op"] == 4
+
+
+GENERATED = Path(__file__).parents[2] / "generated"
+
+
+def names_beside_arguments(path):
+    """Names of a module, in functions that take what its epilogue takes."""
+    tree = ast.parse(path.read_text("utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    (matmul,) = (f for f in functions if f.name == "matmul")
+    arguments = {argument.arg for argument in matmul.args.args[2:]}
+    arguments -= {"a_scale", "b_scale"}  # Of the operands.
+    for function in functions:
+        own = {argument.arg for argument in function.args.args}
+        if own & arguments:
+            nodes = list(ast.walk(function))
+            yield from {node.id for node in nodes if isinstance(node, ast.Name)} - own
+            yield from own - arguments
+            yield from {f.name for f in nodes if isinstance(f, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        p
+        for p in sorted(GENERATED.glob("*.py"))
+        if "def matmul(" in p.read_text("utf-8")
+    ],
+    ids=lambda path: path.stem,
+)
+def test_no_argument_can_be_called_what_a_module_uses(path):
+    # Capitals are refused as well; a name of the spec begins with a letter.
+    used = {
+        name
+        for name in names_beside_arguments(path)
+        if not name.isupper()
+        and not name.startswith("_")
+        and not name.endswith("_gmem")
+    }
+    assert used <= TAKEN
+
+
+@pytest.mark.parametrize("name", ["a_scale", "min", "batch", "multiply", "math"])
+def test_such_a_name_is_refused(tmp_path, name):
+    step = f'[[epilogue]]\nop = "bias"\nargument = "{name}"\n'
+    with pytest.raises(SpecError) as error:
+        plan(tmp_path, step)
+    (problem,) = error.value.problems
+    assert problem.code == "KG640"
+    assert str(problem.message).endswith("is a name that the module uses itself")

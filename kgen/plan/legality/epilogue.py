@@ -19,6 +19,9 @@ TAKEN = frozenset(
         *("matmul", "reference", "saved", "out", "functools", "jax", "jnp", "lax"),
         *("pl", "plgpu", "b_k", "name", "argument", "shape", "dtype", "ValueError"),
         *("module", "np", "os", "pytest", "rng", "draw", "result", "range"),
+        *("a_scale", "b_scale", "batch", "batches", "num_matrices", "multiply"),
+        *("is_mapped", "operands", "math", "matmul_torch", "tensor", "torch"),
+        *("int", "len", "min", "tuple", "zip", "each"),
     }
 )
 
