@@ -176,9 +176,9 @@ def _issue(
         _carry_out([issue])
         return
     with shared.lock:
-        issues = _joined(getattr(shared, COLLECTIVES), issue, peers)
-    if len(issues) == len(peers):
-        _carry_out([issues[block] for block in peers])
+        issues = joined(getattr(shared, COLLECTIVES), issue, peers)
+    if issues:
+        _carry_out(issues)
 
 
 def _peers(
@@ -198,10 +198,15 @@ def _peers(
     return tuple(block for block in blocks if fixed(block) == fixed(own))
 
 
-def _joined(
+def joined(
     pending: dict[Any, list[dict[int, Issue]]], issue: Issue, peers: tuple[int, ...]
-) -> dict[int, Issue]:
-    """Adds a CTA's issue of a copy to those of its peers: the n-th to their n-th."""
+) -> list[Issue]:
+    """Adds a CTA's issue of a copy to those of its peers: the n-th to their n-th.
+
+    Returns:
+      All issues of the copy, in the order of `peers`, to the last of the peers alone;
+      nothing to those before it. Under a lock: only one of them may carry it out.
+    """
     block = issue.site.thread.block_id
     everywhere = (
         peers,
@@ -217,9 +222,10 @@ def _joined(
         issues = {}
         copies.append(issues)
     issues[block] = issue
-    if len(issues) == len(peers):
-        copies.remove(issues)
-    return issues
+    if len(issues) < len(peers):
+        return []
+    copies.remove(issues)
+    return [issues[peer] for peer in peers]
 
 
 def _carry_out(issues: list[Issue]) -> None:
