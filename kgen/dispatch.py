@@ -8,6 +8,7 @@ from kgen.plan.model import MatmulPlan
 from kgen.resources import templates_dir
 from kgen.spec.dispatch import DispatchSpec
 from kgen.verify.request import MATMUL, Request, RequestCase
+from kgen.verify.table import Kernel, Table
 
 
 def request(made: DispatchPlan, text: str) -> Request:
@@ -32,6 +33,15 @@ def request(made: DispatchPlan, text: str) -> Request:
         out_dtype=made.out_dtype,
         allow=tuple(sorted({code for plan in made.needed for code in plan.allow})),
         cases=(*small, *table),
+        units=made.least_demanding()[0].units,
+        table=_table(made).to_json(),
+    )
+
+
+def _table(made: DispatchPlan) -> Table:
+    return Table(
+        kernels={each.name: Kernel(each.units, each.max_m) for each in made.kernels},
+        buckets={bucket.shape: bucket.kernel for bucket in made.buckets},
     )
 
 

@@ -44,6 +44,10 @@ def request(made: MatmulPlan, text: str) -> Request:
         epilogue=to_json(made.epilogue),
         scale_block=made.scale_block or 0,
         promoted=made.tile_k if made.promote else 0,
+        units=made.units,
+        blocks=made.blocks,
+        grad_units=made.units_to_differentiate if made.autodiff else (),
+        batched=made.batched,
         cases=tuple(RequestCase(**dataclasses.asdict(case)) for case in made.cases),
     )
 

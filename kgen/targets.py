@@ -13,9 +13,9 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kgen import beside, cases, module_text
+from kgen import beside, cases, module_table, module_text
 from kgen.epilogue.steps import to_json
 from kgen.errors import FileError, KgenError, UsageError
 from kgen.shapes import parse_batch, parse_operands, parse_sizes
@@ -28,6 +28,7 @@ from kgen.verify.request import (
     Request,
     RequestCase,
 )
+from kgen.verify.table import Table
 from kgen.workers import Track
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 ARCH = "sm_90a"
 """What a file is lowered for if it does not say."""
+
+EVERY_SIZE = (1, 1, 1)
+"""What sizes must be multiples of, if a module takes all: zero, too."""
 
 _FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<name>[^:/]*)")
 
@@ -154,7 +158,7 @@ def _case_of_plan(plan: "Plan", text: str) -> RequestCase | OperandCase:
     from kgen.plan.model import MatmulPlan
 
     if isinstance(plan, DispatchPlan):
-        m, n, k = _sizes(text, (1, 1, 1), plan.name)
+        m, n, k = _sizes(text, EVERY_SIZE, plan.name)
         if plan.choose((m, n, k)) is None:
             raise UsageError(
                 f"--shape {text!r}: no kernel of {plan.name} can do it\n"
@@ -198,11 +202,18 @@ def _of_module(path: Path, asked: Asked) -> Target:
         ) from None
     # Each of the modules beside it has multiples of its own.
     found = beside.find(text, path.parent)
-    multiples = (1, 1, 1) if found.texts else described.multiples
+    table = module_table.read(text, found.texts)
+    multiples = EVERY_SIZE if found.texts else described.multiples
     asked_cases = tuple(
         _sized(shape, multiples, str(path), batched=described.batched)
         for shape in asked.shapes
     )
+    for text_of_case, case in zip(asked.shapes, asked_cases, strict=True):
+        if table and not table.nearest((case.m, case.n, case.k)):
+            raise UsageError(
+                f"--shape {text_of_case!r}: no kernel of {path} can do it\n"
+                f"  allowed: multiples of {table.allowed}"
+            )
     request = Request(
         name=_module_name(path),
         source=text,
@@ -229,15 +240,32 @@ def _of_module(path: Path, asked: Asked) -> Target:
         ),
         beside=json.dumps(found.texts),
         package=found.package,
+        **_limits(described, table, alone=not found.texts),
     )
     return Target(label=str(path), request=request, path=str(path))
+
+
+def _limits(
+    described: module_text.Described, table: Table | None, *, alone: bool
+) -> dict[str, Any]:
+    """Returns what a module must refuse: fields of a request."""
+    limits: dict[str, Any] = {
+        "units": described.multiples,
+        "grad_units": described.to_differentiate or (),
+        "batched": described.batched,
+    }
+    if alone:
+        any_edge = described.multiples == EVERY_SIZE
+        return {**limits, "blocks": described.tile if any_edge else described.multiples}
+    # Of other modules that need each other, nobody knows what they refuse.
+    return {} if table is None else {**limits, "table": table.to_json()}
 
 
 def _own_cases(described: module_text.Described) -> tuple[RequestCase, ...]:
     """Returns the sizes at which a module is verified if none are asked for."""
     if described.batched:
         return _batches(described)
-    if described.multiples == (1, 1, 1):
+    if described.multiples == EVERY_SIZE:
         return _edges(described)
     counts = cases.tile_counts(*described.multiples)
     if described.persistent:
@@ -261,7 +289,7 @@ def _with_gradients(described: module_text.Described) -> Iterator[RequestCase]:
     units = described.to_differentiate
     if units is None:
         return
-    exact = described.multiples != (1, 1, 1)
+    exact = described.multiples != EVERY_SIZE
     blocks = described.multiples if exact else described.tile
     for size, ctas in cases.differentiated(units, blocks, described.stages):
         m, n, k = size
@@ -284,7 +312,7 @@ def _edges(described: module_text.Described) -> tuple[RequestCase, ...]:
 
 def _batches(described: module_text.Described) -> tuple[RequestCase, ...]:
     """Returns batches of a module that takes them."""
-    any_edge = described.multiples == (1, 1, 1)
+    any_edge = described.multiples == EVERY_SIZE
     found = cases.batches(
         described.tile if any_edge else described.multiples,
         described.stages,
@@ -389,6 +417,8 @@ def _sizes(
             f"--shape {text!r} is not three sizes, as a matmul has them\n"
             "  allowed: M,N,K such as 256,512,1024"
         )
+    if multiples == EVERY_SIZE:
+        return sizes
     for axis, size, multiple in zip("mnk", sizes, multiples, strict=True):
         if size == 0 or size % multiple:
             raise UsageError(

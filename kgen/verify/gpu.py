@@ -128,6 +128,11 @@ class Level:
 
     def _collect(self, case: Case, runs: int) -> tuple[ptxas.Report, list[int]]:
         """Runs a case; returns what ptxas said and the kernels' SMEM."""
+        from kgen.verify import plain
+
+        if plain.is_empty(case):
+            plain.check_empty(self.function, self.request, case, self.module)
+            return ptxas.Report(), []
         printed = ptxas.Printed()
         try:
             with printed:

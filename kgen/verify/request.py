@@ -71,8 +71,15 @@ class RequestCase:
         return broadcast(self.a_batch, self.b_batch)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to multiply, and so no kernel to run."""
+        return 0 in (*self.batch, self.m, self.n, self.k)
+
+    @property
     def kernels(self) -> int:
         """Kernels that are run: of the product, and of either gradient."""
+        if self.is_empty:
+            return 0
         return 3 if self.differentiate else 1
 
     def __str__(self) -> str:
@@ -142,6 +149,14 @@ class Request:
       promoted: Products of 8-bit floats that the tensor cores add before their sum is
         promoted to registers; 0 for all.
       scale_block: Elements of k, and rows of B, that share a scale; 0 without scales.
+      units: What m, n and k must be multiples of, ones if it takes every size; empty if
+        nobody knows what the function refuses.
+      blocks: Rows, columns and depth of what it computes at once; empty without `units`.
+      grad_units: What m, n and k must be multiples of for its gradients; empty if it
+        has none.
+      batched: Whether operands may have leading dimensions.
+      table: What a module that picks kernels must pick: JSON, as `kgen.verify.table`
+        reads it; empty if it picks none.
     """
 
     name: str
@@ -164,6 +179,11 @@ class Request:
     epilogue: str = "[]"
     promoted: int = 0
     scale_block: int = 0
+    units: tuple[int, ...] = ()
+    blocks: tuple[int, ...] = ()
+    grad_units: tuple[int, ...] = ()
+    batched: bool = False
+    table: str = ""
 
     def __post_init__(self) -> None:
         _one_of("op", self.op, tuple(_CASES))
@@ -182,6 +202,11 @@ class Request:
     def operand_dtypes(self) -> tuple[str, str]:
         """Elements of A and of B."""
         return self.operand_dtype, self.b_dtype or self.operand_dtype
+
+    @property
+    def any_edge(self) -> bool:
+        """Whether it is known to take every size."""
+        return self.units == (1, 1, 1)
 
     @property
     def steps(self) -> tuple[Step, ...]:

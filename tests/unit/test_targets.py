@@ -8,6 +8,7 @@ from oldest import newest_only
 from kgen.errors import FileError, SpecError, UsageError
 from kgen.targets import Asked, find_targets
 from kgen.verify.request import OperandCase, RequestCase
+from kgen.verify.table import Table
 
 pytestmark = newest_only
 
@@ -197,6 +198,42 @@ def test_a_function_that_is_not_there(file, name):
 def test_sizes_that_a_spec_cannot_do(spec, shape, reason):
     with pytest.raises(UsageError, match=reason):
         targets(spec, shapes=(shape,))
+
+
+def test_a_module_for_every_size_takes_zero():
+    (target,) = targets(ROOT / "generated" / "bf16_128x256_any.py", shapes=("64,72,0",))
+    (case,) = target.request.cases
+    assert (case.m, case.n, case.k, case.kernels) == (64, 72, 0, 0)
+
+
+def test_sizes_that_no_kernel_of_a_module_can_do():
+    module = ROOT / "generated" / "matmul_h200.py"
+    with pytest.raises(UsageError) as error:
+        targets(module, shapes=("64,72,64",))
+    assert str(error.value) == (
+        f"--shape '64,72,64': no kernel of {module} can do it\n"
+        "  allowed: multiples of (16, 64, 256) with m at most 1048560 or of (64, 128, 64)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("directory", "name"),
+    [
+        ("edges", "bf16_128x256_any"),
+        ("autodiff", "bf16_128x256_autodiff"),
+        ("batch", "fp16_batched_any"),
+        ("h200", "matmul_h200"),
+    ],
+)
+def test_a_module_and_its_spec_say_the_same_of_what_it_refuses(directory, name):
+    found = []
+    for path in (f"generated/{name}.py", f"specs/{directory}/{name}.toml"):
+        (target,) = targets(ROOT / path)
+        asked = target.request
+        table = Table.from_json(asked.table) if asked.table else None
+        limits = (asked.units, asked.blocks, asked.grad_units, asked.batched)
+        found.append((limits, table))
+    assert found[0] == found[1]
 
 
 def test_a_file_that_says_nothing_of_itself(file):

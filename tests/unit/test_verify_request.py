@@ -19,6 +19,10 @@ def test_a_request_makes_the_round_trip():
             RequestCase(m=5, n=6, k=7),
             RequestCase(m=8, n=9, k=10, num_sms=11),
         ),
+        units=(1, 1, 1),
+        blocks=(128, 64, 32),
+        batched=True,
+        table='{"kernels": {}, "buckets": []}',
     )
     assert Request.from_json(asked.to_json()) == asked
 

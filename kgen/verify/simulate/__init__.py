@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kgen.verify import numerics, upstream
+from kgen.verify import numerics, plain, upstream
 from kgen.verify.explain import LevelError, NotModelledError, explain
 from kgen.verify.lower import called, operands
 from kgen.verify.request import FUNCTION, Case, Request
@@ -49,7 +49,9 @@ def run(
       LevelError: a result is wrong, or there is a race.
       NotModelledError: the kernel cannot be simulated.
     """
-    cases = [case for case in request.cases if case.simulate]
+    cases = [c for c in request.cases if c.simulate and not plain.is_empty(c)]
+    with _settings(x64=False):
+        plain.check(function, request, module, progress)
     try:
         with PATCHES.applied(*INSTALLATIONS):
             interpreter = upstream.Interpreter(wgmma.POSITIONS)

@@ -66,21 +66,60 @@ def _run(
     module: Path,
     progress: Callable[[str], None],
 ) -> list[str]:
+    # They bring numpy, `kgen rule` does not.
+    from kgen.verify import extremes, picks, refusals
+
     cases_of: dict[str, list[str]] = {}
     broken = set()
-    for case in request.cases:
+    cases = (*request.cases, *extremes.around_atoms(request))
+    for case in cases:
         progress(str(case))
         for code, text in _check(known, function, request, case, module):
             broken.add(code)
             if code not in request.allow:
                 cases_of.setdefault(text, []).append(str(case))
     if cases_of:
-        raise LevelError(_describe(cases_of, len(request.cases)))
+        raise LevelError(_describe(cases_of, len(cases)))
+    for case in extremes.longest(request):
+        progress(str(case))
+        _check_longest(known, function, request, case, module)
+    progress("what must be refused")
+    notes = refusals.check(function, request, module)
+    picks.check(function, request, module, progress)
+    return [
+        *notes,
+        *_not_broken(request, broken),
+    ]
+
+
+def _not_broken(request: Request, broken: set[str]) -> list[str]:
+    """Returns notes of the rules that may be broken in vain."""
     return [
         f"{code} is allowed to be broken, but no kernel breaks it"
         for code in request.allow
         if code in TRACED and code not in broken
     ]
+
+
+def _check_longest(
+    known: pieces.Pieces,
+    function: Callable[..., Any],
+    request: Request,
+    case: Case,
+    module: Path,
+) -> None:
+    """Checks that a function refuses a size, or that the rules allow its kernel."""
+    from kgen.verify import refusals
+
+    try:
+        found = _check(known, function, request, case, module)
+    except LevelError as error:
+        if error.__cause__ and refusals.is_refusal(error.__cause__, module):
+            return
+        raise
+    told = [text for code, text in found if code not in request.allow]
+    if told:
+        raise LevelError("\n".join([*told, f"  at: {case}, which is not refused"]))
 
 
 def _check(
