@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kgen.emit.render import render
 from kgen.pipeline import request_of
 from kgen.plan import make_plan
@@ -89,7 +91,10 @@ class Made:
         lower.run(self.function, request or self.request, self.path, ignore)
 
     def simulate(self, request: Request | None = None) -> None:
-        simulate.run(self.function, request or self.request, self.path, ignore)
+        """Simulates the module, but not in x64 mode as well, as `kgen verify` does."""
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setattr(simulate, "X64_MODES", (False,))
+            simulate.run(self.function, request or self.request, self.path, ignore)
 
 
 def module(directory: Path, plan: MatmulPlan) -> Made:

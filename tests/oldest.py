@@ -24,3 +24,12 @@ def every_third(values):
         pytest.param(*value, marks=[skip] if IS_OLDEST_JAX and index % 3 else [])
         for index, value in enumerate(values)
     ]
+
+
+def in_turns(values):
+    """Returns tuples as parameters: a third is for the oldest JAX, the others are not."""
+    skip = pytest.mark.skip(reason="runs with the oldest JAX, or with a newer one only")
+    return [
+        pytest.param(*value, marks=[skip] if bool(index % 3) == IS_OLDEST_JAX else [])
+        for index, value in enumerate(values)
+    ]

@@ -119,7 +119,7 @@ KERNELS = {
 @pytest.fixture(scope="module")
 def prover():
     """Verifies modules in children of one process that has imported JAX."""
-    nursery = Nursery((STATIC, LOWER, SIMULATE), TIMEOUT)
+    nursery = Nursery((STATIC, LOWER, SIMULATE), TIMEOUT, x64=False)
     yield nursery
     nursery.close()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jax
 import pytest
-from mutants.catalogue import mutants, originals
+from mutants.catalogue import base, mutant
 from oldest import newest_only
 from verify_requests import request
 
@@ -192,12 +192,11 @@ def test_needs_no_package_that_the_gpu_machine_lacks():
 
 
 def test_knows_epilogues(script, tmp_path):
-    kernels = {each.name: each.request for each in (*originals(), *mutants())}
     entries = [
         {**entry("right"), "name": name, "kind": kind, "request": asked.to_json()}
         for name, kind, asked in (
-            ("right", "", kernels["chain_linear"]),
-            ("wrong", "fault", kernels["chain_linear__bias_added_twice"]),
+            ("right", "", base("chain_linear").request),
+            ("wrong", "fault", mutant("chain_linear__bias_added_twice").request),
         )
     ]
     (tmp_path / script.MANIFEST).write_text(json.dumps(entries))

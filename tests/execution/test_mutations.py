@@ -5,11 +5,11 @@ import subprocess
 import sys
 
 import pytest
-from mutants.catalogue import kinds, mutants, originals
+from mutants.catalogue import NAMES, base, faults, kinds, mutant, mutants
 from mutants.nursery import Nursery
 from mutants.outcomes import LEVELS, TIMEOUT, failed_level
 from mutants.table import ROOT, stored
-from oldest import every_third, newest_only
+from oldest import in_turns, newest_only
 
 from kgen.emit.render import render
 from kgen.pipeline import request_of
@@ -18,12 +18,11 @@ from kgen.spec.load import load_file
 from kgen.verify import RequestCase, verify
 from kgen.verify.request import LOWER, SIMULATE
 
-MUTANTS = {mutant.name: mutant for mutant in mutants()}
-ORIGINALS = {base.name: base for base in originals()}
 STORED = stored()
-# All are verified when the page is made. Here, for the time, one of each kind.
-ONE_OF_A_KIND = {mutant.kind.name: name for name, mutant in MUTANTS.items()}
-HERE = every_third((name,) for name in sorted(ONE_OF_A_KIND.values()))
+# All are verified when the page is made. Here, for the time, one of each kind, a third
+# of them with the oldest JAX and the others with newer ones.
+ONE_OF_A_KIND = {fault.kind.name: name for name, (fault, _) in faults().items()}
+HERE = in_turns((name,) for name in sorted(ONE_OF_A_KIND.values()))
 SPECS = sorted((ROOT / "specs").glob("*.toml"))
 # Fewer steps than slots, as many, and more; one tile, and several.
 SWEEP = ((1, 1, 1), (2, 1, 3), (1, 2, 7))
@@ -51,7 +50,7 @@ def test_the_fault_is_found(name, prover):
     told = STORED["mutants"][name]["kgen"].partition(":")[0]
     # What the page says is left to the simulator was lowered when the page was made.
     leave_out = LOWER if told == SIMULATE else ""
-    verdict = prover.verify(MUTANTS[name].request, leave_out=leave_out)
+    verdict = prover.verify(mutant(name).request, leave_out=leave_out)
     failed = failed_level(verdict)
     assert failed is not None, [str(level) for level in verdict.levels]
     assert failed.level in LEVELS, failed.detail  # They all can be imported.
@@ -59,9 +58,9 @@ def test_the_fault_is_found(name, prover):
         assert failed.level == told
 
 
-@pytest.mark.parametrize("name", ORIGINALS)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_kernel_without_a_fault_passes(name, prover):
-    verdict = prover.verify(ORIGINALS[name].request)
+    verdict = prover.verify(base(name).request)
     assert verdict.passed, str(verdict.failure)
 
 
@@ -80,9 +79,10 @@ def test_the_catalogue_passes_over_a_sweep(name, prover):
 @pytest.mark.parametrize("group", ["barriers", "legality"])
 def test_the_verifier_itself_says_the_same(group, prover):
     """The children that share an import of JAX change nothing."""
-    mutant = next(m for m in MUTANTS.values() if m.kind.group == group)
-    verdict = verify(mutant.request, levels=LEVELS, cache=False, timeout=60)
-    here, there = failed_level(prover.verify(mutant.request)), failed_level(verdict)
+    of_group = (n for n, (fault, _) in faults().items() if fault.kind.group == group)
+    request = mutant(next(of_group)).request
+    verdict = verify(request, levels=LEVELS, cache=False, timeout=60)
+    here, there = failed_level(prover.verify(request)), failed_level(verdict)
     # Threads may meet in another order: the same fault, told by other accesses.
     assert here.level == there.level
 
@@ -90,7 +90,7 @@ def test_the_verifier_itself_says_the_same(group, prover):
 def test_there_are_enough_kinds_and_each_is_said_once():
     names = [kind.name for kind in kinds()]
     assert len(names) == len(set(names)) >= 40
-    schedules = {mutant.schedule for mutant in MUTANTS.values()}
+    schedules = {each.schedule for each in mutants()}
     assert {"pipelined", "warp_specialized", "pallas_call", "persistent_ws"} < schedules
 
 

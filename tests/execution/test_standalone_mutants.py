@@ -57,13 +57,12 @@ def failures(tmp_path_factory, worker_id):
 
 
 def run_all(directory, report):
-    sources = {mutant.name: mutant.source for mutant in catalogue.mutants()}
     for name in BROKEN:
         kernel, tables, _ = RENDERED[base_of(name)]
         rendered = render(
             plan(directory, f"[kernel]\n{kernel}{tables}", name), verified=False
         )
-        (directory / f"{name}.py").write_text(sources[name], "utf-8")
+        (directory / f"{name}.py").write_text(catalogue.mutant(name).source, "utf-8")
         test = directory / f"test_{name}.py"
         test.write_text(rendered.test_source, "utf-8")
     options = [

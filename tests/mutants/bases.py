@@ -232,13 +232,18 @@ WRITTEN = {
 }
 
 
+NAMES = (*RENDERED, *GATED, *WRITTEN)
+"""Names of the kernels."""
+
+
 @functools.cache
-def bases() -> dict[str, Base]:
-    """Returns the kernels by name."""
-    rendered = [_rendered(name, *of) for name, of in RENDERED.items()]
-    gated = [_gated(name, *of) for name, of in GATED.items()]
-    written = [_written(name, *sizes) for name, sizes in WRITTEN.items()]
-    return {base.name: base for base in rendered + gated + written}
+def base(name: str) -> Base:
+    """Returns a kernel."""
+    if name in RENDERED:
+        return _rendered(name, *RENDERED[name])
+    if name in GATED:
+        return _gated(name, *GATED[name])
+    return _written(name, *WRITTEN[name])
 
 
 def _rendered(

@@ -4,7 +4,6 @@ import ast
 import dataclasses
 import hashlib
 import re
-from collections.abc import Iterator
 
 from kgen.verify.request import Request
 
@@ -93,15 +92,19 @@ class Mutant:
     base: str
 
 
+def name_of(fault: Fault, base: str) -> str:
+    """Returns the name of the mutant of a kernel, given the kernel's name."""
+    words = " ".join(word for word in (fault.kind.name, fault.variant) if word)
+    return f"{base}__{re.sub(r'[^a-z0-9]+', '_', words.lower())}"
+
+
 def planted(fault: Fault, base: Base) -> Mutant:
     """Plants a fault into a kernel.
 
     Raises:
       ValueError: an old text does not occur as often as the edit says.
     """
-    words = " ".join(word for word in (fault.kind.name, fault.variant) if word)
-    name = f"{base.name}__{re.sub(r'[^a-z0-9]+', '_', words.lower())}"
-    source = base.source
+    name, source = name_of(fault, base.name), base.source
     for edit in fault.edits:
         old, new, times = (*edit, 1)[:3]
         if source.count(old) != times:
@@ -133,10 +136,3 @@ def resized(request: Request, sizes: tuple[int, int, int]) -> Request:
     return dataclasses.replace(
         request, cases=(dataclasses.replace(case, m=m, n=n, k=k),)
     )
-
-
-def plant(faults: tuple[Fault, ...], bases: dict[str, Base]) -> Iterator[Mutant]:
-    """Yields the mutants of some faults."""
-    for fault in faults:
-        for name in fault.bases:
-            yield planted(fault, bases[name])

@@ -26,6 +26,7 @@ from kgen.verify import process
 from kgen.verify.request import FAILED, IMPORT, LevelResult, Request, Verdict
 from kgen.verify.worker import Events, Worker
 
+ONE_MODE = "--not-in-x64-mode"
 PRELOADED = (
     "jax.experimental.pallas.mosaic_gpu",
     "kgen.verify.static",
@@ -40,14 +41,17 @@ class Nursery:
     Args:
       levels: The levels that every module goes through.
       timeout: Seconds that each level may take.
+      x64: Whether to simulate in x64 mode as well, as `kgen verify` does.
     """
 
-    def __init__(self, levels: Sequence[str], timeout: float) -> None:
+    def __init__(
+        self, levels: Sequence[str], timeout: float, *, x64: bool = True
+    ) -> None:
         self._levels, self._timeout = list(levels), timeout
         self._directory = tempfile.TemporaryDirectory(prefix="kgen-mutants-")
         directory = Path(self._directory.name)
         self._process = subprocess.Popen(
-            [sys.executable, "-P", str(Path(__file__))],
+            [sys.executable, "-P", str(Path(__file__)), *([] if x64 else [ONE_MODE])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -142,6 +146,8 @@ def main() -> None:
     os.dup2(2, 1)
     for name in PRELOADED:
         importlib.import_module(name)
+    if ONE_MODE in sys.argv:
+        sys.modules["kgen.verify.simulate"].X64_MODES = (False,)  # type: ignore[attr-defined]
     version = str(sys.modules["jax"].__version__)
     for line in sys.stdin:
         verdict = Verdict(levels=tuple(_run(json.loads(line))), jax_version=version)

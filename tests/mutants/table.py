@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from .bases import bases
+from .bases import base
 from .catalogue import mutants
 from .model import Mutant, digest
 from .nursery import Nursery
@@ -133,12 +133,12 @@ def _measure_jax(catalogue: list[Mutant], outcomes: Outcomes) -> None:
     """Runs the mutants of which the outcome is not known: kgen does not change it."""
 
     def run(mutant: Mutant) -> str:
-        return plain(mutant, usual_sizes(mutant, bases()[mutant.base]))
+        return plain(mutant, usual_sizes(mutant, base(mutant.base)))
 
-    for base in {m.base for m in catalogue if usual_sizes(m, bases()[m.base]) == SIZE}:
-        if (outcome := plain(bases()[base], SIZE)) != NOT_CAUGHT:
+    for name in {m.base for m in catalogue if usual_sizes(m, base(m.base)) == SIZE}:
+        if (outcome := plain(base(name), SIZE)) != NOT_CAUGHT:
             raise SystemExit(
-                f"the usual test refuses a right kernel: {base}: {outcome}"
+                f"the usual test refuses a right kernel: {name}: {outcome}"
             )
 
     unknown = [m for m in catalogue if "jax" not in outcomes["mutants"][m.name]]

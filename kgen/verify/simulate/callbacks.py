@@ -12,22 +12,26 @@ from typing import Any
 
 import numpy as np
 
-from kgen.verify.simulate.patches import PATCHES
+from kgen.verify.simulate.patches import PATCHES, Patches
 
 _MODULE = "jax._src.callback"
 _MEMORY = "jax._src.pallas.mosaic_gpu.interpret.shared_memory"
 
 
-def install() -> None:
-    """Hands callbacks numpy arrays, if this JAX calls them as those that kgen knows."""
+def install(patches: Patches = PATCHES) -> None:
+    """Hands callbacks numpy arrays, if this JAX calls them as those that kgen knows.
+
+    Args:
+      patches: Puts back what is replaced.
+    """
     try:
         module: Any = importlib.import_module(_MODULE)
         memory: Any = importlib.import_module(_MEMORY)
         _, to_int = module.io_callback_impl, memory._to_int
     except (ImportError, AttributeError):
         return  # Slower, and just as right.
-    PATCHES.replace(module, "io_callback_impl", _call)
-    PATCHES.replace(memory, "_to_int", _of_numpy_too(to_int))
+    patches.replace(module, "io_callback_impl", _call)
+    patches.replace(memory, "_to_int", _of_numpy_too(to_int))
 
 
 def _of_numpy_too(to_int: Callable[[Any], Any]) -> Callable[[Any], Any]:
