@@ -20,18 +20,29 @@ def project_here() -> "Project | None":
 
 
 def specs_of(
-    project: "Project | None", given: Sequence[Path]
+    project: "Project | None", given: Sequence[Path], *, catalogue: bool = False
 ) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """Returns the places of specs, and notes about those that are the shipped ones.
 
     Args:
       project: The project of the current directory.
       given: What the command line names.
+      catalogue: Whether the whole catalogue is meant where nothing is named and there
+        are no specs here.
+
+    Raises:
+      UsageError: there are no specs here.
     """
+    from kgen.errors import UsageError
     from kgen.resources import here_or_shipped
 
     if project is not None:
         return tuple(given) or project.specs, ()
+    if not given and not catalogue and not DEFAULT_SPECS.exists():
+        raise UsageError(
+            f"there is no {DEFAULT_SPECS}/ here\n  hint: name specs; `kgen new` writes "
+            "one, and specs/NAME.toml stands for one that `kgen list` shows"
+        )
     return here_or_shipped(tuple(given) or (DEFAULT_SPECS,))
 
 

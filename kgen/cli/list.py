@@ -55,7 +55,7 @@ def command(ctx: click.Context, specs: tuple[Path, ...], output_format: str) -> 
     catalogue that kgen brings along where there is neither. Invalid specs are told
     after the list.
     """
-    places, notes = specs_of(project_here(), specs)
+    places, notes = specs_of(project_here(), specs, catalogue=True)
     plans, errors = _plan_all(places)
     if output_format == "json":
         print_json({"kernels": [_figures(path, plan) for path, plan in plans]})

@@ -225,9 +225,12 @@ def _copies_of(place: "Place") -> tuple[Path, ...]:
     """Returns the place of copied specs, if there are any."""
     from kgen.vendor.lockfile import Kind
 
-    if place.copies and place.lock is not None and place.lock.of_kind(Kind.SPEC):
-        return (place.path / "specs",)
-    return ()
+    copies = place.path / "specs"
+    if place.lock is None:  # It may be lost, and the copies are not.
+        are_there = any(copies.rglob("*.toml"))
+    else:
+        are_there = bool(place.lock.of_kind(Kind.SPEC))
+    return (copies,) if place.copies and are_there else ()
 
 
 def _sources(

@@ -51,6 +51,7 @@ ALIASES = {
     "fp8_e4m3": "float8_e4m3fn",
     "e5m2": "float8_e5m2",
     "fp8_e5m2": "float8_e5m2",
+    "swish": "silu",
     "gemm": "matmul",
     "dot": "matmul",
     "hopper": "sm_90a",
@@ -181,8 +182,15 @@ def _missing(path: KeyPath, root: Node) -> Finding:
         path=path,
         code="KG006",
         message=f"{write_key(path)} is missing",
-        hint=f"add {_example(str(path[-1]), node)} to [{write_key(path[:-1])}]",
+        hint=f"add {_example(str(path[-1]), node)} to {_table(path[:-1])}",
     )
+
+
+def _table(path: KeyPath) -> str:
+    """Returns how a table is begun, such as `[tile]`, or which one of an array."""
+    if path and isinstance(path[-1], int):
+        return f"this [[{write_key(path[:-1])}]]"
+    return f"[{write_key(path)}]"
 
 
 def _required(node: Node) -> list[tuple[str, Node]]:
@@ -192,6 +200,8 @@ def _required(node: Node) -> list[tuple[str, Node]]:
 def _example(key: str, node: Node) -> str:
     if node.get("type") == "array":
         return f"{key} = [...]"
+    if "a string" not in types(node):
+        return f"{key} = ..."
     return f"{key} = {show(node.get('const', '...'))}"
 
 

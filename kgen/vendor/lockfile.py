@@ -23,7 +23,6 @@ FILE = "kgen.lock"
 FORMAT = 1
 
 _HEAD = "# Written by `kgen vendor`, and not to be edited: `kgen vendor --update` does it.\n"
-_REPAIR = "restore it from git, or delete it and run `kgen vendor --update` again"
 
 
 class Kind(enum.StrEnum):
@@ -110,7 +109,7 @@ def read(directory: Path) -> Lock | None:
     """
     path = directory / FILE
     if path.is_symlink():
-        raise FileError(f"{path} is a symbolic link\n  hint: {_REPAIR}")
+        raise FileError(f"{path} is a symbolic link\n{_repair(path)}")
     if not path.exists():
         return None
     try:
@@ -118,7 +117,7 @@ def read(directory: Path) -> Lock | None:
         document = document_of(text, str(path))
     except SpecError as error:
         reason = re.sub(r"KG\d+ ", "", str(error).split("\n")[0])
-        raise FileError(f"{reason}\n  hint: {_REPAIR}") from None
+        raise FileError(f"{reason}\n{_repair(path)}") from None
     version = document.get("version")
     if type(version) is int and version > FORMAT:
         by = document.get("kgen")
@@ -130,7 +129,7 @@ def read(directory: Path) -> Lock | None:
         found = "it has no version"
         if version is not None:
             found = f"version = {show(version)}, where kgen writes {FORMAT}"
-        raise FileError(f"{path} is no lock file of kgen: {found}\n  hint: {_REPAIR}")
+        raise FileError(f"{path} is no lock file of kgen: {found}\n{_repair(path)}")
     try:
         lock = Lock.model_validate(document)
     except pydantic.ValidationError as error:
@@ -156,11 +155,17 @@ def _pairs(**values: object) -> str:
     return "".join(lines)
 
 
+def _repair(path: Path) -> str:
+    """Returns what to do with a lock file that is none."""
+    again = f"kgen vendor --update {path.parent}"
+    return f"  hint: restore it from git, or delete it and run `{again}`"
+
+
 def _check_unique(path: Path, lock: Lock) -> None:
     seen = set[str]()
     for entry in lock.files:
         if entry.path.lower() in seen:
-            raise FileError(f"{path} names {entry.path} twice\n  hint: {_REPAIR}")
+            raise FileError(f"{path} names {entry.path} twice\n{_repair(path)}")
         seen.add(entry.path.lower())
 
 
@@ -186,4 +191,4 @@ def _fault(path: Path, text: str, detail: Any) -> FileError:
             said = f"{what} = {show(detail['input'])} is not what kgen writes"
             if detail["type"] == "enum":
                 said += f"\n  allowed: {', '.join(Kind)}"
-    return FileError(f"{where}: {said}\n  hint: {_REPAIR}")
+    return FileError(f"{where}: {said}\n{_repair(path)}")

@@ -529,6 +529,13 @@ class TestUsage:
         code, lines = told(kgen("render", "mine.toml"))
         assert (code, lines) == (5, ["error: mine.toml: no such file or directory"])
 
+    @pytest.mark.parametrize("command", ["render", "verify"])
+    def test_the_whole_catalogue_is_never_meant(self, command, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        code, lines = told(kgen(command))
+        assert (code, lines[0]) == (2, "error: there is no specs/ here")
+        assert not list(tmp_path.iterdir())
+
     def test_without_specs_here_the_shipped_ones_are_rendered(
         self, tmp_path, monkeypatch
     ):

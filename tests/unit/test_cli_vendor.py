@@ -514,6 +514,14 @@ class TestCopies:
         vendor("--update", "dest")
         assert check() == (0, [], "")
 
+    def test_copies_are_found_though_the_lock_is_lost(self, copied):
+        lock, before = Path("dest/kgen.lock"), tree()
+        lock.unlink()
+        assert check()[0] == 1
+        assert vendor("--update", "dest")[0] == 0
+        assert tree() == before
+        assert check() == (0, [], "")
+
     def test_copies_are_given_up(self, copied):
         Path("elsewhere").rename("specs")
         Path("kgen.toml").write_text("")

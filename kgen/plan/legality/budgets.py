@@ -39,16 +39,17 @@ def smem(candidate: "Candidate") -> Iterator[Finding]:
     fewest = candidate.delay_release + 1
     fewer = (s for s in range(stages - 1, fewest - 1, -1) if _fits(candidate, s))
     fitting = next(fewer, None)
+    usual = candidate.arch.swizzles[0] // candidate.itemsize
+    key, hint = "pipeline.max_concurrent_steps", "make the tile smaller"
+    if fitting is not None:
+        hint = f"max_concurrent_steps = {fitting} fits"
+    elif candidate.tile_k > usual:
+        key, hint = "tile.k", f"make tile.k smaller, {usual} is usual"
     yield Finding(
-        "pipeline.max_concurrent_steps",
+        key,
         f"the CTA needs {needed.total:,} bytes of SMEM",
         f"at most {needed.limit:,} bytes",
-        (
-            "make the tile smaller"
-            if fitting is None
-            else f"max_concurrent_steps = {fitting} fits"
-        )
-        + "; `kgen rule KG401`",
+        f"{hint}; `kgen rule KG401`",
     )
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from kgen.float8 import FLOAT8
 from kgen.layouts import is_transposed
+from kgen.plan.dtypes import ITEMSIZE
 from kgen.plan.legality.base import Finding, rule
 from kgen.rules import TRACE, multiples
 
@@ -38,8 +39,20 @@ def tile_m(candidate: "Candidate") -> Iterator[Finding]:
             f"tile.{axis}",
             f"tile.{axis} = {size} is not a multiple of {WGMMA_M}{whose}",
             multiples(step, 256),
-            "wgmma works on 64-row tiles; see `kgen rule KG101`",
+            _whole_rows(axis, size, parts),
         )
+
+
+def _whole_rows(axis: str, size: int, parts: int) -> str:
+    """Returns what would give every warpgroup whole instructions."""
+    if size % WGMMA_M:
+        return "wgmma works on 64-row tiles; see `kgen rule KG101`"
+    other = "m" if axis == "n" else "n"
+    fewer = next(n for n in range(parts - 1, 0, -1) if not size % (WGMMA_M * n))
+    return (
+        f'schedule.num_compute_wgs = {fewer} or schedule.split = "{other}" fits; see '
+        "`kgen rule KG101`"
+    )
 
 
 def _rows(candidate: "Candidate") -> tuple[str, int]:
@@ -198,12 +211,11 @@ def accumulator(candidate: "Candidate") -> Iterator[Finding]:
 )
 def transposed(candidate: "Candidate") -> Iterator[Finding]:
     a_is_transposed, b_is_transposed = is_transposed(candidate.layout)
-    if candidate.itemsize == 2:
-        return
-    if a_is_transposed:
-        yield _not_k_major(candidate, "an M-major A", candidate.spec.dtypes.a, "[m, k]")
-    if not b_is_transposed:
-        yield _not_k_major(candidate, "an N-major B", candidate.spec.dtypes.b, "[n, k]")
+    a, b = candidate.spec.dtypes.a, candidate.spec.dtypes.b
+    if a_is_transposed and ITEMSIZE[a] != 2:
+        yield _not_k_major(candidate, "an M-major A", a, "[m, k]")
+    if not b_is_transposed and ITEMSIZE[b] != 2:
+        yield _not_k_major(candidate, "an N-major B", b, "[n, k]")
 
 
 def _not_k_major(candidate: "Candidate", what: str, dtype: str, dims: str) -> Finding:
