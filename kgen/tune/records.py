@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import reprlib
+import sys
 from collections.abc import Iterable
 from typing import Any, Self
 
@@ -10,6 +12,8 @@ MEASURED, WRONG, RAISE, HANG, ABORT = "measured", "wrong", "raise", "hang", "abo
 OUTCOMES = (MEASURED, WRONG, RAISE, HANG, ABORT)
 SEARCH, FINAL = "search", "final"
 STAGES = (SEARCH, FINAL)
+LARGEST_SIZE = 10**12
+"""Of m, n and k: far beyond any memory."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -86,7 +90,7 @@ class Record:
           ValueError: it is none.
         """
         try:
-            fields = json.loads(line)
+            fields = json.loads(line, parse_constant=_refuse_constant)
         except RecursionError:
             raise ValueError("it is nested too deeply") from None
         if not isinstance(fields, dict):
@@ -113,15 +117,17 @@ def _expect(fields: Any, cls: type[Any]) -> None:
     names = {field.name for field in dataclasses.fields(cls)}
     if not isinstance(fields, dict) or fields.keys() != names:
         found = sorted(fields) if isinstance(fields, dict) else fields
-        raise ValueError(f"{cls.__name__.lower()} has {found}, not {sorted(names)}")
+        shown = reprlib.repr(found)
+        raise ValueError(f"{cls.__name__.lower()} has {shown}, not {sorted(names)}")
 
 
 def _check_key(key: dict[str, Any]) -> None:
     shape, dtypes = key["shape"], key["dtypes"]
-    if not (isinstance(shape, list) and [type(size) for size in shape] == [int] * 3):
-        raise ValueError(f"shape is {shape!r}, not three integers")
+    are_integers = isinstance(shape, list) and [type(s) for s in shape] == [int] * 3
+    if not are_integers or not all(0 < size <= LARGEST_SIZE for size in shape):
+        raise ValueError(f"shape is {reprlib.repr(shape)}, not three positive integers")
     if not (isinstance(dtypes, dict) and _are_strings(dtypes.values())):
-        raise ValueError(f"dtypes is {dtypes!r}, not names by operand")
+        raise ValueError(f"dtypes is {reprlib.repr(dtypes)}, not names by operand")
     if not _are_strings(v for k, v in key.items() if k not in ("shape", "dtypes")):
         raise ValueError("the key has a part that is no text")
 
@@ -132,22 +138,47 @@ def _check_values(fields: dict[str, Any]) -> None:
     for name, allowed in (("stage", STAGES), ("outcome", OUTCOMES)):
         if fields[name] not in allowed:
             raise ValueError(
-                f"{name} is {fields[name]!r}, not one of {', '.join(allowed)}"
+                f"{name} is {reprlib.repr(fields[name])}, not one of"
+                f" {', '.join(allowed)}"
             )
     if not isinstance(fields["values"], dict):
         raise ValueError("values is no object")
+    for name, value in fields["values"].items():
+        if not _is_value(value):
+            raise ValueError(
+                f"values has {name!r} as {reprlib.repr(value)}, which no key of a spec"
+                " takes"
+            )
     for name in ("us", "peer_us"):
         times = fields[name]
         if not (isinstance(times, list) and all(map(_is_time, times))):
-            raise ValueError(f"{name} is {times!r}, not positive numbers")
+            raise ValueError(f"{name} is {reprlib.repr(times)}, not positive numbers")
     if fields["outcome"] == MEASURED and not fields["us"]:
         raise ValueError("it was measured, but has no times")
-    if type(fields["seconds"]) not in (int, float):
-        raise ValueError("seconds is no number")
+    seconds = fields["seconds"]
+    if not _is_time(seconds) and (type(seconds) is bool or seconds != 0):
+        raise ValueError(f"seconds is {reprlib.repr(seconds)}, not a time")
 
 
 def _is_time(value: object) -> bool:
-    return type(value) in (int, float) and 0 < value < float("inf")  # type: ignore[operator]
+    """Whether a value is a positive number that a float can hold."""
+    return type(value) in (int, float) and 0 < value <= sys.float_info.max  # type: ignore[operator]
+
+
+def _is_value(value: object) -> bool:
+    """Whether a value is what a key of a spec takes: a scalar, or a list of such."""
+    if isinstance(value, list):
+        return all(map(_is_value, value))
+    is_number = type(value) in (int, float)
+    return (
+        value is None
+        or isinstance(value, str | bool)
+        or (is_number and abs(value) <= sys.float_info.max)  # type: ignore[arg-type]
+    )
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is no number")
 
 
 def _are_strings(values: Iterable[object]) -> bool:

@@ -7,12 +7,13 @@ at most a torn last line, which the next run drops; so it resumes where that end
 import dataclasses
 import fcntl
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from kgen.emit.write import file_error
+from kgen.emit.write import Output, file_error, write
 from kgen.errors import FileError, UsageError
 from kgen.tune.records import Key, Record
 
@@ -97,6 +98,7 @@ class Store:
         except OSError as error:
             raise file_error("write", path, error) from error
         try:
+            self._check_regular()
             self._lock()
             found = read(path)
             self.corrupt = found.corrupt
@@ -105,6 +107,14 @@ class Store:
         except BaseException:
             os.close(self._file)
             raise
+
+    def _check_regular(self) -> None:
+        """Refuses pipes and devices: what is written there cannot be read again."""
+        if not stat.S_ISREG(os.fstat(self._file).st_mode):
+            raise FileError(
+                f"{self.path} is no regular file\n"
+                "  hint: name another one with --results"
+            )
 
     def _lock(self) -> None:
         try:
@@ -164,31 +174,35 @@ class Store:
 
 
 def merge(paths: Sequence[Path], out: Path) -> tuple[int, tuple[str, ...]]:
-    """Writes the distinct records of several files into one, which must not exist.
+    """Writes the records of several files into one, which must not exist.
 
-    Where two files have measured the same, the later file counts when it is read.
+    Where two have measured the same, the later file counts, as the later line of a file
+    does when it is read; the other record is left out.
 
     Returns:
       How many records were written, and what was left out.
 
     Raises:
-      FileError: a file cannot be read or written.
+      FileError: a file cannot be read or written; then there is no new one.
       UsageError: the result exists, or a file does not.
     """
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None:
         raise UsageError(f"there is no file {missing}")
-    if out.exists():
+    if os.path.lexists(out):
         raise UsageError(f"{out} exists already\n  hint: name a new file with -o")
     found = [read(path) for path in paths]
-    records = dict.fromkeys(record for each in found for record in each.records)
-    with Store(out) as store:
-        for record in records:
-            store.add(record)
+    every = [record for each in found for record in each.records]
+    records = {record.identity: record for record in every}
+    text = "".join(f"{record.to_line()}\n" for record in records.values())
+    write([Output(path=out, text=text)])
     told = [line for each in found for line in each.corrupt]
     told += [
         f"{path}: its last line is torn"
         for path, each in zip(paths, found, strict=True)
         if each.torn
     ]
+    different = len(dict.fromkeys(every)) - len(records)
+    if different:
+        told.append(f"{different} measured again by a later line or file")
     return len(records), tuple(told)

@@ -3,6 +3,7 @@
 import dataclasses
 import fcntl
 import json
+from pathlib import Path
 
 import commands
 import pytest
@@ -125,15 +126,30 @@ def line(**changes):
         (line(outcome="fine"), "outcome is 'fine', not one of measured, wrong"),
         (line(us=[]), "it was measured, but has no times"),
         (line(us=[0.0]), "us is [0.0], not positive numbers"),
-        (line(us=[float("nan")]), "not positive numbers"),
+        (line(us=[float("nan")]), "NaN is no number"),
+        (line(us=[10**400]), "not positive numbers"),
+        (line(seconds=float("inf")), "Infinity is no number"),
+        (line(seconds=0).replace('"seconds": 0', '"seconds": 1e999'), "not a time"),
+        (line(seconds=10**400), "not a time"),
+        (line(seconds={}), "seconds is {}, not a time"),
+        (
+            line(values={"tile.m": {"a": 1}}),
+            "values has 'tile.m' as {'a': 1}, which no",
+        ),
+        (line(values={"tile.m": [{}]}), "values has 'tile.m' as [{}], which no key of"),
+        (line(values={"tile.m": 10**400}), "values has 'tile.m' as 1000"),
+        (
+            line(key={**json.loads(RECORD.to_line())["key"], "shape": [0, 1, 1]}),
+            "shape is",
+        ),
         (line(us="12"), "us is '12', not positive numbers"),
-        (line(seconds=True), "seconds is no number"),
+        (line(seconds=True), "seconds is True, not a time"),
         (line(values=[]), "values is no object"),
         (line(key={}), "key has []"),
         (line(digest=3), "digest, stage or detail is no text"),
         ("[" * 100_000, "it is nested too deeply"),
     ],
-    ids=range(16),
+    ids=range(25),
 )
 def test_a_corrupt_line_is_told_and_skipped(path, wrong, told):
     fill(path, RECORD)
@@ -182,10 +198,11 @@ def test_files_are_merged(tmp_path):
     with two.open("a") as file:
         file.write("corrupt\n")
     count, left_out = merge([one, two], both)
-    assert count == 4
+    assert count == 3
     assert [text.removeprefix(str(tmp_path)).split(":")[0] for text in left_out] == [
         "/two",
         "/one",
+        "1 measured again by a later line or file",
     ]
     with Store(both) as store:
         assert store.get(KEY, "bb", SEARCH).us == (1.0,)  # The later file counts.
@@ -202,6 +219,22 @@ def test_merging_never_overwrites(tmp_path):
         merge([one, tmp_path / "two"], tmp_path / "new")
     assert both.read_text() == "mine"
     assert not (tmp_path / "new").exists()
+
+
+def test_of_files_that_are_named_twice_the_last_counts(tmp_path):
+    one, two, both = (tmp_path / name for name in ("one", "two", "both"))
+    fill(one, RECORD)
+    fill(two, other("aa", us=(1.0,)))
+    assert merge([one, two, one], both)[0] == 1
+    assert read(both).records == (RECORD,)
+
+
+def test_a_device_is_no_file_of_results():
+    with pytest.raises(FileError) as error:
+        Store(Path("/dev/null"))
+    assert str(error.value) == (
+        "/dev/null is no regular file\n  hint: name another one with --results"
+    )
 
 
 def test_the_command_merges(tmp_path):
