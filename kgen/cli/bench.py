@@ -136,7 +136,7 @@ def command(
         now = files.load(Path(targets[0]))
         ctx.exit(_compare(before, now, (str(old), targets[0])))
     again = before if before and not targets and not shapes else None
-    _check_usage(ctx, targets, json_file)
+    _check_usage(ctx, targets, json_file, plot)
     if not shapes and again is None:
         ctx.fail("Missing option '--shape', such as --shape 4096,4096,4096.")
     options = bench.Options(
@@ -162,13 +162,21 @@ def _check_usage(
     ctx: click.Context,
     targets: tuple[str, ...],
     json_file: Path | None,
+    plot: Path | None,
 ) -> None:
     """Refuses, before anything runs, what cannot end well."""
+    from kgen.measure import files
+    from kgen.measure import plot as plots
+
     for name in targets:
         if name.endswith(".json"):
             ctx.fail(f"{name}: results are compared: --compare OLD.json {name}")
     if json_file is not None and not json_file.absolute().parent.is_dir():
         ctx.fail(f"--json {json_file}: there is no directory {json_file.parent}")
+    if json_file is not None:
+        files.check_place(json_file)
+    if plot is not None:
+        plots.check_place(plot)
 
 
 def _jobs(

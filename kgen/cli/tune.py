@@ -134,8 +134,10 @@ def command(
         )
     if report is not None and report.suffix not in (".html", ".htm"):
         raise UsageError(f"--report {report} does not end in .html")
-    from kgen.tune import session
+    from kgen.tune import page, session
 
+    if report is not None:
+        page.check_place(report)
     started = session.now()
     subject = session.read(files[0], _sizes(shape))
     if dry_run:
@@ -162,6 +164,11 @@ def _sizes(text: str | None) -> tuple[int, int, int]:
     if sizes is None:
         found = "--shape is missing" if text is None else f"--shape {text!r} is no size"
         raise UsageError(f"{found}\n  allowed: M,N,K such as 4096,4096,4096")
+    if 0 in sizes:
+        raise UsageError(
+            f"--shape {text!r} is a product of nothing\n"
+            "  allowed: M,N,K of 1 or more, such as 4096,4096,4096"
+        )
     return sizes
 
 
@@ -194,17 +201,13 @@ def _tune(
 ) -> None:
     from kgen.errors import VerificationError
     from kgen.tune import rewrite, session, told
-    from kgen.tune.page import page_text
+    from kgen.tune.page import page_text, write_page
     from kgen.tune.progress import make_progress
 
     key, found = session.tune_subject(subject, options, make_progress(), started)
     print_tables(told.results(subject, found))
     if page is not None:
-        from kgen.emit.write import Output
-        from kgen.emit.write import write as write_files
-
-        text = page_text(subject, key, found)
-        write_files([Output(path=page, text=text)], force=True)
+        write_page(page, page_text(subject, key, found))
         print_text(f"The report is in {page}.\n")
     if found.winner is None:
         raise VerificationError(

@@ -82,13 +82,19 @@ def jobs_of(target: str, path: str | None, request: Request) -> list[Job]:
     """Returns the jobs of a target, one for each of its sizes.
 
     Raises:
-      UsageError: it is none, and no gated linear unit.
+      UsageError: it is none, and no gated linear unit; or there is nothing to multiply.
     """
     if request.op not in {MATMUL, GLU}:
         raise UsageError(
             f"{target} is no matrix product, which is all that kgen bench measures\n"
             '  allowed: specs with op = "matmul" or "glu", and their modules'
         )
+    for case in request.cases:
+        if isinstance(case, RequestCase) and case.is_empty:
+            raise UsageError(
+                f"{target} at {case} is a product of nothing\n"
+                "  allowed: M,N,K of 1 or more, such as 4096,4096,4096"
+            )
     return [
         Job(
             target=target,

@@ -6,9 +6,11 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+from kgen.emit.replace import check_own
 from kgen.errors import ExitCode, KgenError
 from kgen.measure.decode import DecodeError, decode
 from kgen.measure.results import FORMAT, KIND, Document, Record
+from kgen.measure.timing import Samples
 
 
 class ResultFileError(KgenError):
@@ -17,19 +19,40 @@ class ResultFileError(KgenError):
     exit_code = ExitCode.IO
 
 
-def save(document: Document, path: Path) -> None:
-    """Writes a document; a file that was there is whole until the new one is.
+def check_place(path: Path) -> None:
+    """Refuses a place for results where a file lies that holds none.
 
     Raises:
+      FileError: there is such a file, or it cannot be read.
+    """
+    check_own(path, _is_own, f"{KIND} --json")
+
+
+def save(document: Document, path: Path) -> None:
+    """Writes a document over an older one alone, which is whole until the new one is.
+
+    Raises:
+      FileError: another file is in the way.
       ResultFileError: it cannot be written.
     """
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    check_place(path)
+    place = path.resolve()  # Through symbolic links, to the file itself.
+    beside = place.with_name(f".{place.name}.{os.getpid()}")
     try:
         beside.write_text(document.to_json(), encoding="utf-8")
-        beside.replace(path)
+        beside.replace(place)
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise ResultFileError(f"{path} cannot be written: {error.strerror}") from None
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _is_own(text: str) -> bool:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and value.get("kind") == KIND
 
 
 def load(path: Path) -> Document:
@@ -61,6 +84,8 @@ def parse(value: Any, path: str) -> Document:
         found = value.get("kind") if isinstance(value, dict) else type(value).__name__
         raise _no_results(path, f'its "kind" is not {KIND!r}, found {found!r}')
     found = value.get("format")
+    if type(found) is int and found < 1:
+        raise _no_results(path, f"there is no format {found}")
     if type(found) is int and found > FORMAT:
         raise ResultFileError(
             f"{path}: format {found} is of a newer kgen"
@@ -93,6 +118,13 @@ def _check_figures(record: Record, place: str) -> None:
             raise DecodeError(
                 f"{place}.{name}.median_us: {timing.median_us} is not the median of the"
                 f" rounds, which is {median:.4f}"
+            )
+        spread = Samples(us=timing.us).spread
+        # Times are rounded to 0.0001 us.
+        if abs(timing.spread - spread) > 1e-5 + 1e-3 / median:
+            raise DecodeError(
+                f"{place}.{name}.spread: {timing.spread} is not that of the rounds,"
+                f" which is {spread:.6f}"
             )
 
 

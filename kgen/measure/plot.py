@@ -10,9 +10,12 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from kgen.arch import ARCHS, Arch
-from kgen.errors import FileError
+from kgen.emit.replace import check_own, replace
+from kgen.emit.write import Output
 from kgen.measure.results import Document, Record
 
+ROOFLINE, RATIOS = "roofline.svg", "ratios.svg"
+COMMAND = "kgen bench --plot"
 WIDTH = 760
 LEFT, RIGHT = 70, 20
 _COLOURS = ("#2563eb", "#d97706", "#059669")
@@ -30,18 +33,28 @@ def write_plots(document: Document, directory: Path) -> None:
     """Writes `roofline.svg` and `ratios.svg` to a directory, which is made.
 
     Raises:
-      FileError: that cannot be done.
+      FileError: that cannot be done, or files of somebody else are in the way.
     """
-    drawn = {
-        "roofline.svg": roofline_svg(document),
-        "ratios.svg": ratios_svg(document),
-    }
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for name, text in drawn.items():
-            directory.joinpath(name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise FileError(f"{directory} cannot be written: {error.strerror}") from None
+    drawn = {ROOFLINE: roofline_svg(document), RATIOS: ratios_svg(document)}
+    replace(
+        [Output(path=directory / name, text=text) for name, text in drawn.items()],
+        _is_own,
+        COMMAND,
+    )
+
+
+def check_place(directory: Path) -> None:
+    """Refuses a directory in which files of somebody else are in the way.
+
+    Raises:
+      FileError: there is one, or it cannot be read.
+    """
+    for name in (ROOFLINE, RATIOS):
+        check_own(directory / name, _is_own, COMMAND)
+
+
+def _is_own(text: str) -> bool:
+    return f"<style>{_STYLE}" in text
 
 
 def roofline_svg(document: Document) -> str:

@@ -35,6 +35,11 @@ class Machine:
     cuda: str
     jax: str
 
+    def __post_init__(self) -> None:
+        for name, text in dataclasses.asdict(self).items():
+            if not text.isprintable():
+                raise ValueError(f"{name} must be printable, got {text!r}")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Timing:
@@ -206,6 +211,10 @@ class Document:
     machine: Machine
     rounds: int
     results: tuple[Record, ...]
+
+    def __post_init__(self) -> None:
+        if not self.kgen.isprintable():
+            raise ValueError(f"kgen must be printable, got {self.kgen!r}")
 
     def to_json(self) -> str:
         """Returns the document as JSON."""

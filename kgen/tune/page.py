@@ -3,13 +3,18 @@
 import html
 import statistics
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
+from kgen.emit.replace import check_own, replace
+from kgen.emit.write import Output
 from kgen.tune import choose, told
 from kgen.tune.records import Key, Record
 from kgen.tune.search import Found
 from kgen.tune.session import Subject
 
+COMMAND = "kgen tune --report"
 WIDTH, HEIGHT, MARGIN = 720, 420, 56
+MARK = '<meta name="generator" content="kgen tune">'
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto;
   padding: 0 1rem; color: #1b1b1b; background: #fff; }
@@ -23,6 +28,28 @@ svg text { font: 12px system-ui, sans-serif; fill: #444; }
 """
 
 
+def check_place(path: Path) -> None:
+    """Refuses a place for a page where a file lies that is none.
+
+    Raises:
+      FileError: there is such a file, or it cannot be read.
+    """
+    check_own(path, _is_own, COMMAND)
+
+
+def write_page(path: Path, text: str) -> None:
+    """Writes a page over an older one alone.
+
+    Raises:
+      FileError: another file is in the way, or it cannot be written.
+    """
+    replace([Output(path=path, text=text)], _is_own, COMMAND)
+
+
+def _is_own(text: str) -> bool:
+    return MARK in text
+
+
 def page_text(subject: Subject, key: Key, found: Found) -> str:
     """Returns the page of a search."""
     m, n, k = subject.shape
@@ -30,7 +57,7 @@ def page_text(subject: Subject, key: Key, found: Found) -> str:
     title = f"{name} at m={m}, n={n}, k={k}"
     parts = [
         "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8">',
+        f'<html lang="en"><head><meta charset="utf-8">{MARK}',
         f"<title>{title}</title><style>{STYLE}</style></head><body>",
         f"<h1>{title}</h1>",
         f"<p>{html.escape(key.device)}, {html.escape(key.arch)}, JAX"

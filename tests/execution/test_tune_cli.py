@@ -92,6 +92,7 @@ def test_the_winner_is_written_and_reported(here, capsys, monkeypatch):
     assert "[1/8]" not in err
     assert Path("gemm.toml").read_text() == text
     check_page(Path("page.html").read_text())
+    tune(page=Path("page.html"))  # Its own page is replaced.
 
 
 def check_page(text):
@@ -178,6 +179,27 @@ def test_a_shape_that_no_candidate_takes_is_told(here):
         in told
     )
     assert "m = 100 is not a positive multiple of 64" in told
+
+
+def test_a_product_of_nothing_is_refused(here):
+    done = commands.kgen("tune", "gemm.toml", "--shape", "0,1,1", "--dry-run")
+    assert done.exit_code == 2
+    assert "--shape '0,1,1' is a product of nothing\n  allowed: M,N,K of 1" in done.stderr
+
+
+def test_a_page_of_somebody_else_is_not_replaced(here):
+    mine = Path("mine.html")
+    mine.write_text("<html>mine</html>", "utf-8")
+    Path("link.html").symlink_to(mine)
+    for name in ("mine.html", "link.html"):
+        options = ("--shape", "256,256,256", "--report", name)
+        done = commands.kgen("tune", "gemm.toml", *options)
+        assert (done.exit_code, done.stderr) == (
+            5,
+            f"error: {name} was not written by `kgen tune --report`\n"
+            "  hint: name another file, or remove that one\n",
+        )
+    assert mine.read_text("utf-8") == "<html>mine</html>"
 
 
 def test_a_family_is_refused(here):

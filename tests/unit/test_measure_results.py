@@ -101,6 +101,46 @@ def test_what_is_written_is_read(tmp_path):
     assert files.load(path) == document()
 
 
+@pytest.mark.parametrize("text", ['{"mine": 1}', "notes\n", "[]"])
+def test_a_file_of_somebody_else_is_not_replaced(tmp_path, text):
+    mine, link = tmp_path / "mine.json", tmp_path / "link.json"
+    mine.write_text(text, "utf-8")
+    link.symlink_to(mine)
+    for path in (mine, link):
+        with pytest.raises(FileError) as error:
+            files.save(FULL, path)
+        assert str(error.value) == (
+            f"{path} was not written by `kgen bench --json`\n"
+            "  hint: name another file, or remove that one"
+        )
+        done = kgen("bench", "k.py", "--shape", "64,64,64", "--json", path)
+        assert (done.exit_code, str(error.value) in done.stderr) == (5, True)
+    assert mine.read_text("utf-8") == text
+    assert sorted(tmp_path.iterdir()) == [link, mine]
+
+
+def test_results_are_replaced_where_a_link_leads(tmp_path):
+    old, link = tmp_path / "old.json", tmp_path / "link.json"
+    files.save(document(), old)
+    link.symlink_to(old)
+    files.save(FULL, link)
+    assert link.is_symlink()
+    assert files.load(old) == FULL
+
+
+def test_drawings_of_somebody_else_are_not_replaced(tmp_path):
+    mine = tmp_path / "ratios.svg"
+    mine.write_text("<svg/>", "utf-8")
+    with pytest.raises(FileError, match="was not written by `kgen bench --plot`"):
+        plot.write_plots(FULL, tmp_path)
+    assert (mine.read_text("utf-8"), len([*tmp_path.iterdir()])) == ("<svg/>", 1)
+    done = kgen("bench", "k.py", "--shape", "64,64,64", "--plot", tmp_path)
+    assert (done.exit_code, f"{mine} was not written" in done.stderr) == (5, True)
+    mine.unlink()
+    plot.write_plots(FULL, tmp_path)
+    plot.write_plots(document(), tmp_path)  # Its own ones are.
+
+
 def test_what_cannot_be_written_is_told(tmp_path):
     with pytest.raises(
         ResultFileError, match=r"new.json cannot be written: No such file"
@@ -181,6 +221,16 @@ CORRUPT = "\n  hint: the file is corrupt or was edited; measure again"
             "F: results[0].peers[0].timing.us: expected positive times" + CORRUPT,
         ),
         (changed(results__0__timing__us=[10**400]), "expected a number, found 1000"),
+        (
+            changed(results__0__timing__spread=0.5),
+            "F: results[0].timing.spread: 0.5 is not that of the rounds, which is 0.0014",
+        ),
+        (changed(format=0), "F holds no results of kgen bench: there is no format 0"),
+        (
+            changed(machine__device="\x1b[31mH200"),
+            "F: machine: device must be printable, got '\\x1b[31mH200'" + CORRUPT,
+        ),
+        (changed(kgen="\x1b[1m"), "F: the document: kgen must be printable"),
     ],
 )
 def test_what_is_no_result_is_told_with_its_place(value, message):
@@ -402,7 +452,7 @@ def test_drawings_are_well_formed_and_the_same_every_time():
 
 def test_drawings_that_cannot_be_written(tmp_path):
     tmp_path.joinpath("file").touch()
-    with pytest.raises(FileError, match="file/x cannot be written: Not a directory"):
+    with pytest.raises(FileError, match="file/x: a file stands where a directory"):
         plot.write_plots(FULL, tmp_path / "file" / "x")
 
 
