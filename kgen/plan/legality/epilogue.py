@@ -101,8 +101,9 @@ def limits(candidate: "Candidate") -> Iterator[Finding]:
         elif step.min is not None and step.max is not None and step.min > step.max:
             yield Finding(
                 f"epilogue.{index}.min",
-                f"epilogue[{index}].min = {step.min:g} is above max = {step.max:g}",
-                f"at most {step.max:g}",
+                # In all digits: rounded ones may look alike.
+                f"epilogue[{index}].min = {step.min} is above max = {step.max}",
+                f"at most {step.max}",
             )
 
 
