@@ -4,10 +4,18 @@ import textwrap
 from collections.abc import Mapping
 
 from kgen.float8 import FLOAT8
+from kgen.spec.glu import GluSpec
+from kgen.spec.model import AnySpec, Spec
 from kgen.spec.wording import write_value
 from kgen.spec_reference import Key, epilogue_about, matrix_about, tables
 
 _WIDTH = 88
+MODELS: dict[str, type[AnySpec]] = {"matmul": Spec, "glu": GluSpec}
+"""Operations that a starter spec can be written for, and the models of their specs."""
+OF_GLU = ("float16", "bfloat16")
+"""What the operands of a gated linear unit may be."""
+# A gated linear unit has no other schedule.
+_PERSISTENT = {"schedule.warp_specialized": True, "schedule.persistent": True}
 EPILOGUE = (
     "# [[epilogue]]",
     '#   op = "bias"',
@@ -24,11 +32,13 @@ def starter_spec(name: str, op: str, dtype: str | None, schema: str | None) -> s
 
     Args:
       name: Name of the kernel, an identifier.
-      op: Operation.
+      op: Operation, one of `MODELS`.
       dtype: Elements of the operands; None for the default.
       schema: Path of the JSON Schema, as an editor shall find it, or None.
     """
-    given = {"kernel.name": name, "kernel.op": op}
+    given: dict[str, object] = {"kernel.name": name, "kernel.op": op}
+    if op == "glu":
+        given |= _PERSISTENT
     if dtype is not None:
         given |= {"dtypes.a": dtype, "dtypes.b": dtype}
     if dtype in ("float32", *FLOAT8):
@@ -39,16 +49,17 @@ def starter_spec(name: str, op: str, dtype: str | None, schema: str | None) -> s
         "A key that is commented out has the value that is shown; where none is shown, "
         "kgen decides."
     )
-    for table in tables():
+    for table in tables(MODELS[op]):
         lines += ["", *_comment(table.about), f"[{table.name}]"]
         for index, key in enumerate(table.keys):
             lines += ([""] if index else []) + _key_lines(table.name, key, given)
-    lines += ["", *_comment(epilogue_about()), *EPILOGUE]
+    if op == "matmul":
+        lines += ["", *_comment(epilogue_about()), *EPILOGUE]
     lines += ["", *_comment(matrix_about()), "# [matrix]", "# tile.n = [64, 128, 256]"]
     return "\n".join(lines) + "\n"
 
 
-def _key_lines(table: str, key: Key, given: Mapping[str, str]) -> list[str]:
+def _key_lines(table: str, key: Key, given: Mapping[str, object]) -> list[str]:
     """Returns the lines of one key: what it is, what it takes, its value."""
     dotted = f"{table}.{key.name}"
     if dotted in given:

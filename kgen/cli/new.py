@@ -13,6 +13,29 @@ if TYPE_CHECKING:
     from kgen.emit.write import Output
 
 
+def _has_starter(
+    _context: click.Context, _parameter: click.Parameter, value: str
+) -> str:
+    """Lets through operations of which a starter spec is written."""
+    import difflib
+
+    from kgen import operations
+    from kgen.starter import MODELS
+
+    if value in MODELS:
+        return value
+    allowed = " or ".join(f'"{name}"' for name in MODELS)
+    if value in operations.names():
+        why = "a spec of this operation is written by hand"
+        raise click.BadParameter(f"{value!r} is not {allowed}: {why}.")
+    from kgen.spec.validate import ALIASES
+
+    near = [ALIASES.get(value.lower(), ""), *difflib.get_close_matches(value, MODELS)]
+    meant = next((name for name in near if name in MODELS), None)
+    hint = f" Did you mean {meant!r}?" if meant else ""
+    raise click.BadParameter(f"{value!r} is not {allowed}.{hint}")
+
+
 def _one_of(*key: str) -> Callable[..., str | None]:
     """Returns a callback that lets through what the key of the spec takes."""
 
@@ -42,9 +65,9 @@ def _one_of(*key: str) -> Callable[..., str | None]:
 @click.option(
     "--op",
     metavar="OP",
-    callback=_one_of("kernel", "op"),
+    callback=_has_starter,
     required=True,
-    help="Operation, such as matmul.",
+    help="Operation: matmul or glu.",
 )
 @click.option(
     "--dtype",
@@ -67,16 +90,19 @@ def command(name: str, op: str, dtype: str | None, out: Path, force: bool) -> No
     completion, is written beside it if it is not there yet.
     """
     from kgen.emit.write import Output, write
-    from kgen.spec.schema import FILE_NAME
-    from kgen.starter import starter_spec
+    from kgen.spec.schema import FILE_NAMES
+    from kgen.starter import OF_GLU, starter_spec
     from kgen.tables import printable
 
+    if op == "glu" and dtype not in (None, *OF_GLU):
+        allowed = " or ".join(f'"{each}"' for each in OF_GLU)
+        raise click.BadParameter(f"'--dtype' of a glu is {allowed}, not {dtype!r}.")
     _check_name(name, op, out)
     path = out / f"{name}.toml"
     if not force:
         _check_absent(path)
-    text = starter_spec(name, op, dtype, f"./{FILE_NAME}")
-    outputs = [Output(path=path, text=text), *_missing_schema(out)]
+    text = starter_spec(name, op, dtype, f"./{FILE_NAMES[op]}")
+    outputs = [Output(path=path, text=text), *_missing_schema(out, op)]
     write(outputs, force=force)
     for output in outputs:
         print_text(f"wrote {printable(str(output.path))}\n")
@@ -86,9 +112,10 @@ def _check_name(name: str, op: str, out: Path) -> None:
     """Refuses what the loader would refuse as `kernel.name`."""
     from kgen.errors import Problem, SpecError
     from kgen.spec.validate import validate
+    from kgen.starter import MODELS
     from kgen.tables import printable
 
-    _, findings = validate({"kernel": {"name": name, "op": op}})
+    _, findings = validate({"kernel": {"name": name, "op": op}}, MODELS[op])
     problems = tuple(
         Problem(
             path=printable(str(out / f"{name}.toml")),
@@ -117,14 +144,15 @@ def _check_absent(path: Path) -> None:
         )
 
 
-def _missing_schema(out: Path) -> "list[Output]":
+def _missing_schema(out: Path, op: str) -> "list[Output]":
     """Returns the JSON Schema as an output if `out` has none; one there is kept."""
     import os
 
     from kgen.emit.write import Output
-    from kgen.spec.schema import FILE_NAME, schema_text
+    from kgen.spec.schema import FILE_NAMES, schema_text
+    from kgen.starter import MODELS
 
-    path = out / FILE_NAME
+    path = out / FILE_NAMES[op]
     if os.path.lexists(path):
         return []
-    return [Output(path=path, text=schema_text())]
+    return [Output(path=path, text=schema_text(MODELS[op]))]

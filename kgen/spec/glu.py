@@ -15,6 +15,8 @@ class GluKernel(Kernel):
     layout: Literal["nn", "nt"] = "nn"
     """How x and the weights lie in memory. `nn`: x is [m, k] and the weights are [k, n].
     `nt`: they are [n, k]. Only 16-bit operands may be `nn`."""
+    autodiff: bool = False
+    """Only false: the gradients of a gated linear unit are not built."""
     out_order: Literal["row"] = "row"
     """Order of the output: [m, n]."""
     activation: Literal["silu", "gelu"] = "silu"

@@ -23,6 +23,13 @@ DISPATCH_FILE_NAME = "kgen.dispatch.schema.json"
 GLU_FILE_NAME = "kgen.glu.schema.json"
 """Name of the same for gated linear units."""
 
+FILE_NAMES = {
+    "matmul": FILE_NAME,
+    "dispatch": DISPATCH_FILE_NAME,
+    "glu": GLU_FILE_NAME,
+}
+"""Names of the same by operation."""
+
 FIXED_KEYS = ("name", "op")
 """Keys of `[kernel]` that `[matrix]` cannot set: the first is its pattern, the second
 decides which keys there are."""

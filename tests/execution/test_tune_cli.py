@@ -184,7 +184,9 @@ def test_a_shape_that_no_candidate_takes_is_told(here):
 def test_a_product_of_nothing_is_refused(here):
     done = commands.kgen("tune", "gemm.toml", "--shape", "0,1,1", "--dry-run")
     assert done.exit_code == 2
-    assert "--shape '0,1,1' is a product of nothing\n  allowed: M,N,K of 1" in done.stderr
+    assert (
+        "--shape '0,1,1' is a product of nothing\n  allowed: M,N,K of 1" in done.stderr
+    )
 
 
 def test_a_page_of_somebody_else_is_not_replaced(here):

@@ -7,6 +7,7 @@ import pytest
 from commands import kgen
 
 from kgen.plan import make_plan
+from kgen.spec.glu import GluSpec
 from kgen.spec.load import load_file
 from kgen.spec.model import Kernel, Spec
 from kgen.spec.schema import schema_text
@@ -48,6 +49,41 @@ def test_every_dtype_gives_a_legal_kernel(here, dtype):
     (sourced,) = load_file(here / "specs/mine.toml")
     plan = make_plan(sourced)
     assert plan.operand_dtype == plan.out_dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [None, "float16"])
+def test_a_gated_linear_unit(here, dtype):
+    chosen = [] if dtype is None else ["--dtype", dtype]
+    outcome = kgen("new", "mine", "--op", "glu", *chosen)
+    assert outcome.stdout == "wrote specs/mine.toml\nwrote specs/kgen.glu.schema.json\n"
+    schema = (here / "specs/kgen.glu.schema.json").read_text()
+    assert schema == schema_text(GluSpec)
+    text = (here / "specs/mine.toml").read_text()
+    assert text.startswith("#:schema ./kgen.glu.schema.json\n")
+    assert '\n# activation = "silu"\n' in text
+    assert "epilogue" not in text
+    (sourced,) = load_file(here / "specs/mine.toml")
+    plan = make_plan(sourced)
+    assert (plan.op, plan.operand_dtype) == ("glu", dtype or "bfloat16")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("--op", "gemm"),
+            "'gemm' is not \"matmul\" or \"glu\". Did you mean 'matmul'?",
+        ),
+        (("--op", "glue"), "'glue' is not \"matmul\" or \"glu\". Did you mean 'glu'?"),
+        (("--op", "dispatch"), "a spec of this operation is written by hand."),
+        (("--op", "glu", "--dtype", "float32"), "not 'float32'."),
+    ],
+)
+def test_refuses_what_it_has_no_starter_for(here, arguments, message):
+    outcome = kgen("new", "mine", *arguments)
+    assert outcome.exit_code == 2
+    assert outcome.stderr.rstrip().endswith(message)
+    assert not list(here.iterdir())
 
 
 def test_teaches_every_key_with_its_default():
@@ -156,7 +192,7 @@ def test_suggests_what_was_probably_meant(here, option, word, meant):
 def test_refuses_unknown_operations_and_dtypes(here):
     outcome = kgen("new", "mine", "--op", "gemm")
     assert outcome.exit_code == 2
-    assert "Invalid value for '--op': 'gemm' is not \"matmul\"." in outcome.stderr
+    assert "Invalid value for '--op': 'gemm' is not \"matmul\" or" in outcome.stderr
     outcome = kgen("new", "mine", "--op", "matmul", "--dtype", "int8")
     assert outcome.exit_code == 2
     assert outcome.stderr.endswith(
