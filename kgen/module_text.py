@@ -182,6 +182,26 @@ def functions(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def offered(text: str) -> tuple[str, ...]:
+    """Returns those of a module's functions that a user may mean: public, and its own.
+
+    Raises:
+      SyntaxError: the text is not Python.
+    """
+    imported = (
+        name.asname or name.name
+        for node in ast.parse(text).body
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    )
+    others = set(imported)
+    return tuple(
+        name
+        for name in functions(text)
+        if name not in others and not name.startswith("_") and not name.isupper()
+    )
+
+
 def _takes(tree: ast.Module, function: str, keyword: str) -> bool:
     """Whether a top-level function of the module has a keyword-only argument."""
     return any(

@@ -346,9 +346,10 @@ def _of_function(path: Path, name: str, asked: Asked) -> Target:
     names = module_text.functions(text)
     for needed in filter(None, (name or "''", asked.reference)):
         if needed not in names:
+            offered = ", ".join(module_text.offered(text))
             raise UsageError(
                 f"{path} has no function {needed}\n"
-                f"  allowed: {', '.join(names) or 'none: it defines no functions'}"
+                f"  allowed: {offered or 'none: it defines no functions'}"
             )
     if not asked.shapes:
         raise UsageError(

@@ -112,6 +112,8 @@ def _toml_error(what: str, text: str, name: str) -> SpecError:
     # tomllib writes keys as tuples.
     what = re.sub(r"\((('[^']*',? ?)+)\)", _dotted, match["what"])
     hints = [hint for start, hint in _TOML_HINTS.items() if what.startswith(start)]
+    if name.endswith(".py"):
+        hints = ["a spec is a TOML file; `kgen verify` and `kgen bench` take modules"]
     return invalid(
         name,
         line,

@@ -79,3 +79,8 @@ def test_what_is_not_said_is_one():
 def test_names_that_may_be_functions():
     text = "from x import y as z\ng = h = 1\ndef f(): pass\nclass C: pass\n"
     assert module_text.functions(text) == ("z", "g", "h", "f")
+
+
+def test_functions_that_a_user_may_mean():
+    text = "from a import b\nN = 1\ndef _f(): ...\ng = jax.jit(_f)\ndef h(): ...\n"
+    assert module_text.offered(text) == ("g", "h")

@@ -136,6 +136,13 @@ def test_lone_carriage_return_is_refused(spec):
     )
 
 
+def test_a_module_given_as_a_spec(tmp_path):
+    module = tmp_path / "gemm.py"
+    module.write_text("import jax\n")
+    with pytest.raises(SpecError, match="hint: a spec is a TOML file; `kgen verify`"):
+        load_file(module)
+
+
 def test_not_utf_8(spec):
     assert refusal(spec(SPEC.encode() + 'doc = "größe"'.encode("latin-1"))) == (
         "spec.toml:4: KG002 byte 0xf6 at offset 46 is not UTF-8\n"
