@@ -3,12 +3,15 @@
 They cost a few milliseconds each, since no kernel is compiled or run.
 """
 
+import inspect
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from kgen.arch import ARCHS
+from kgen.verify.refusals import NUM_SMS
 from kgen.verify.request import GLU, MATMUL, Request, RequestCase
 
 ATOM_ROWS = 8
@@ -33,19 +36,20 @@ def around_atoms(request: Request) -> tuple[RequestCase, ...]:
     widths = sorted(
         {s // np.dtype(d).itemsize for s, d in itertools.product(swizzles, dtypes)}
     )
-    return tuple(
-        RequestCase(m=m, n=n, k=n)
-        for width in widths
-        for m, n in ((ATOM_ROWS + 1, width + 1), (width + 1, ATOM_ROWS + 1))
-    )
+    sizes = [(width + 1, width + 1) for width in widths[1:]]
+    for width in widths[:1]:  # The rows of an atom are the same in all.
+        sizes += [(ATOM_ROWS + 1, width + 1), (width + 1, ATOM_ROWS + 1)]
+    return tuple(RequestCase(m=m, n=n, k=n) for m, n in sizes)
 
 
-def longest(request: Request) -> Iterator[RequestCase]:
+def longest(function: Callable[..., Any], request: Request) -> Iterator[RequestCase]:
     """Yields sizes that may need more CTAs along a dimension than CUDA launches.
 
-    A function may refuse them, or spread them out otherwise.
+    A function may refuse them, or spread them out otherwise. One that is told of the SMs
+    has as many CTAs at the most.
     """
-    if not request.blocks or request.arch not in ARCHS:
+    is_persistent = NUM_SMS in inspect.signature(function).parameters
+    if not request.blocks or request.arch not in ARCHS or is_persistent:
         return
     most = ARCHS[request.arch].max_grid_yz
     m, n, k = request.blocks

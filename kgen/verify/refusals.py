@@ -28,6 +28,8 @@ SIBLINGS = {
 SOME_SIZE = (8, 16, 24)
 """A size of a function that takes every size."""
 MOST_SHOWN = 5
+NUM_SMS = "num_sms"
+"""What tells a persistent kernel of the SMs."""
 NOT_PROMISED = "bad operands not tried: {}'s docstring promises no ValueError"
 
 
@@ -89,12 +91,12 @@ def is_refusal(error: BaseException, module: Path) -> bool:
 
     One that Python raises there, such as of a shape that cannot be unpacked, is none.
     """
-    frames = traceback.extract_tb(error.__traceback__)
-    if not frames or not isinstance(error, ValueError):
-        return False
-    *_, last = frames
-    is_raised = (last.line or "").startswith("raise ")
-    return is_raised and Path(last.filename).parent == module.parent
+    innermost = traceback.extract_tb(error.__traceback__, limit=-1)
+    return isinstance(error, ValueError) and any(
+        (frame.line or "").startswith("raise ")
+        and Path(frame.filename).parent == module.parent
+        for frame in innermost
+    )
 
 
 def calls(function: Callable[..., Any], request: Request) -> Iterator[Call]:
@@ -116,8 +118,8 @@ def calls(function: Callable[..., Any], request: Request) -> Iterator[Call]:
         )
         what = "the leading dimensions of a and b are 2 and 3"
         yield Call(what=what, operands=[of_a, of_b, *others])
-    if "num_sms" in parameters:
-        yield Call(what="num_sms is 0", operands=right, keywords={"num_sms": 0})
+    if NUM_SMS in parameters:
+        yield Call(what=f"{NUM_SMS} is 0", operands=right, keywords={NUM_SMS: 0})
     yield from _not_differentiable(request)
 
 

@@ -77,6 +77,14 @@ def test_a_right_function_passes_and_says_what_it_tries():
     assert steps == [size, f"{size} on small integers", f"{size} on normal values"]
 
 
+def test_products_of_nothing_are_run_once():
+    case = dataclasses.replace(request().cases[0], k=0)
+    assert run(matmul, cases=(case,)) == (gpu.NO_FIGURES,)
+    wrong = lambda a, b: 1 + matmul(a, b)  # noqa: E731
+    with pytest.raises(LevelError, match=f"at m={M}, n={N}, k=0: "):
+        run(wrong, cases=(case,))
+
+
 def test_sizes_that_are_too_large_to_simulate_are_run_too():
     case = dataclasses.replace(request().cases[0], simulate=False)
     wrong = lambda a, b: 2 * matmul(a, b)  # noqa: E731

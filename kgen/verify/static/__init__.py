@@ -80,7 +80,7 @@ def _run(
                 cases_of.setdefault(text, []).append(str(case))
     if cases_of:
         raise LevelError(_describe(cases_of, len(cases)))
-    for case in extremes.longest(request):
+    for case in extremes.longest(function, request):
         progress(str(case))
         _check_longest(known, function, request, case, module)
     progress("what must be refused")
