@@ -68,11 +68,8 @@ def check_empty(
 
 def _reference(request: Request) -> Callable[..., Any] | None:
     """Returns the module's reference, if it is known to be that of its function."""
-    import jax
-
     imported = sys.modules.get(layout.full_name(request))
-    reference = getattr(imported, REFERENCE, None) if request.units else None
-    return None if reference is None else jax.jit(reference)
+    return getattr(imported, REFERENCE, None) if request.units else None
 
 
 def _check(

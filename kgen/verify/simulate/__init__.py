@@ -50,8 +50,7 @@ def run(
       NotModelledError: the kernel cannot be simulated.
     """
     cases = [c for c in request.cases if c.simulate and not plain.is_empty(c)]
-    with _settings(x64=False):
-        plain.check(function, request, module, progress)
+    plain.check(function, request, module, progress)
     try:
         with PATCHES.applied(*INSTALLATIONS):
             interpreter = upstream.Interpreter(wgmma.POSITIONS)
