@@ -35,7 +35,9 @@ _MULTIPLE = re.compile(r"\b([mnk])(?: a multiple)? of (\d+)")
 _PROMOTED = re.compile(r"\bpromoted every (\d+) of k\b")
 _SCALED = re.compile(r"^ {4}a_scale +float32\[m, k / (\d+)\]$", re.MULTILINE)
 _ARCH = re.compile(r"\((sm_\w+)\)")
-_GATE = re.compile(r"# (silu|gelu)\(x @ w_gate\) \* \(x @ w_up\)$", re.MULTILINE)
+_GATE = re.compile(
+    r"# (silu|gelu)\(x @ w_gate(?:\.T)?\) \* \(x @ w_up(?:\.T)?\)$", re.MULTILINE
+)
 _GRADIENTS = re.compile(
     r"It has gradients: .*?, for "
     r"(?:any m, n and k|m a multiple of (\d+), n of (\d+) and k of (\d+))\."

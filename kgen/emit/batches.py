@@ -35,9 +35,6 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "a_dims": f"{lead}{a_dims}",
         "b_dims": f"{lead}{b_dims}",
         "out_dims": f"{lead}{'n, m' if plan.out_order == COLUMN else 'm, n'}",
-        "of_batch": (
-            "; leading dimensions broadcast, as in `jnp.matmul`" if batched else ""
-        ),
         "of_matrix": "[-2:]" if batched else "",
         "other_ndim": "operand.ndim < 2" if batched else "operand.ndim != 2",
         "dimensions": "2 dimensions or more" if batched else "2 dimensions",
@@ -87,6 +84,11 @@ def reshaped(plan: Batched, result: str) -> str:
     if not plan.batched:
         return result
     return f"{result}.reshape{in_batch(plan, out_dims(plan, 'm', 'n'), '*batch')}"
+
+
+def broadcast(plan: Batched) -> str:
+    """Returns what the function's docstring says about leading dimensions, if anything."""
+    return "leading dimensions broadcast, as in `jnp.matmul`" if plan.batched else ""
 
 
 def overview(plan: MatmulPlan) -> str:

@@ -3,8 +3,8 @@
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
-from kgen.emit import scales
-from kgen.epilogue.formulas import formula
+from kgen.emit import hardware, parameters, scales
+from kgen.epilogue.formulas import added, formula
 from kgen.epilogue.steps import (
     FLOAT32,
     TRANSCENDENTAL,
@@ -57,7 +57,8 @@ def view(plan: MatmulPlan) -> dict[str, object]:
     arguments = with_argument(steps)
     names = [step.argument for step in arguments]
     inside = in_kernel(plan)
-    width = max(map(len, [*names, *scales.arguments(plan), "out"]))
+    saved = [SAVED] * saves(steps)
+    width = max(map(len, [*names, *scales.arguments(plan), "out", *saved]))
     result = "jax.Array"
     called = "c"
     if saves(steps):
@@ -67,30 +68,51 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "has_epilogue": bool(steps),
         "gap": " " * (width - len("out")),
         "argument_table": [
-            f"{step.argument:{width}}  {step.dtype}{_dimensions(plan, step)}"
+            f"{step.argument:{width}}  {step.dtype}{parameters.dimensions(plan, step)}"
             for step in arguments
+        ],
+        "saved_table": [
+            f"{name:{width}}  {plan.out_dtype}[{'..., ' * plan.batched}m, n]    "
+            "x at save(), see below"
+            for name in saved
         ],
         "epilogue_table": _table(steps),
         "called": called,
         "arguments": ", ".join(listed),
         "argument_parameters": ", ".join(
-            ["", *(f"{step.argument}: {_annotation(step)}" for step in arguments)]
+            [
+                "",
+                *(
+                    f"{step.argument}: {parameters.annotation(step)}"
+                    for step in arguments
+                ),
+            ]
         ),
         "argument_docs": [
-            f"{step.argument}: {_about(plan, step)}." for step in arguments
+            f"{step.argument}: {parameters.about(plan, step)}." for step in arguments
         ],
         "result_type": result,
         **_of_batch(plan),
         "has_arguments": bool(arguments),
+        "has_several_arguments": len(arguments) > 1,
+        "only_argument_check": (
+            parameters.checks(plan, arguments[0]) if len(arguments) == 1 else []
+        ),
         "pads_arguments": plan.any_edge and inside and any(s.axes for s in arguments),
         "argument_checks": [
-            (f'"{step.argument}"', step.argument, _shape(step), f"jnp.{step.dtype}")
+            (
+                f'"{step.argument}"',
+                step.argument,
+                parameters.shape(step),
+                f"jnp.{step.dtype}",
+            )
             for step in arguments
         ],
         **_ended("chain_lines", "last_of_chain", _chain(plan, _plain), _result(plan)),
         "chain_arguments": ", ".join(listed),
         "applies_in_kernel": inside,
         "approximates": approximates(plan),
+        "approximated": hardware.approximated(plan, {step.op for step in steps}),
         "epilogue_about": _overview(plan),
         **(_kernel(plan) if inside else {}),
     }
@@ -284,7 +306,7 @@ def _in_kernel(plan: MatmulPlan, step: Step) -> list[str]:
         layout = "layout=plgpu.Layout.WGMMA, optimized=False"
         return [
             f"{step.argument} = plgpu.load({ref}, {layout})",
-            f"x = x + {_term(step)}",
+            f"x = x {_added(step)}",
         ]
     vector = step.argument
     if step.axes:
@@ -300,7 +322,7 @@ def _in_kernel(plan: MatmulPlan, step: Step) -> list[str]:
 def _plain(plan: MatmulPlan, step: Step) -> list[str]:
     """Returns a step in plain JAX, where x is the whole product in float32."""
     if step.op == "residual":
-        return [f"x = x + {_term(step)}"]
+        return [f"x = x {_added(step)}"]
     argument = step.argument
     if argument and plan.batched and not step.axes:
         argument = f"jnp.asarray({argument})"  # It may be a number.
@@ -323,12 +345,10 @@ def _leading(step: Step) -> str:
     return f"[:-{len(step.axes)}]" if step.axes else ""
 
 
-def _term(step: Step) -> str:
-    if step.value == 1:
-        return step.argument
+def _added(step: Step) -> str:
     # A constant alone would leave a narrow dtype as narrow as it is.
-    wide = "" if step.dtype == FLOAT32 else ".astype(jnp.float32)"
-    return f"{step.value!r} * {step.argument}{wide}"
+    narrow = step.dtype != FLOAT32 and step.value not in (None, 1.0, -1.0)
+    return added(step, f"{step.argument}{'.astype(jnp.float32)' * narrow}")
 
 
 def _step(
@@ -375,28 +395,3 @@ def _table(steps: Sequence[Step]) -> list[str]:
         f"{text:{width}}  {formula(step)}"
         for text, step in zip(written, steps, strict=True)
     ]
-
-
-def _dimensions(plan: MatmulPlan, step: Step) -> str:
-    return f"[{', '.join([*['...'] * plan.batched, *step.axes])}]"
-
-
-def _shape(step: Step) -> str:
-    return f"({', '.join(step.axes)}{',' * (len(step.axes) == 1)})"
-
-
-def _annotation(step: Step) -> str:
-    return "jax.Array" if step.axes else "jax.typing.ArrayLike"
-
-
-def _about(plan: MatmulPlan, step: Step) -> str:
-    words = {
-        "scale": "a scalar that the product is multiplied by",
-        "scale_rows": "what each row is multiplied by",
-        "scale_columns": "what each column is multiplied by",
-        "bias": f"what is added to each {'row' if step.along == 'm' else 'column'}",
-        "residual": "what is added",
-    }
-    has_dimensions = step.axes or plan.batched
-    kind = f"{step.dtype}{_dimensions(plan, step)}" if has_dimensions else FLOAT32
-    return f"{kind}, {words[step.op]}"

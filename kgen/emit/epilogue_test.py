@@ -2,8 +2,9 @@
 
 import textwrap
 
-from kgen.emit import epilogue, scales
+from kgen.emit import epilogue, hardware, scales
 from kgen.emit.literals import LINE_LENGTH
+from kgen.epilogue.formulas import added
 from kgen.epilogue.steps import FLOAT32, TRANSCENDENTAL, Step, saves, with_argument
 from kgen.plan.dtypes import PRECISION
 from kgen.plan.model import MatmulPlan
@@ -21,7 +22,6 @@ GELUS = {
     "tanh": "x / 2 * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3)))",
     "erf": "x / 2 * (1 + np.vectorize(math.erf)(x / 2**0.5))",
 }
-TANH = frozenset({"tanh", "softcap"})
 
 
 def view(plan: MatmulPlan, tolerance: str, reason: str) -> dict[str, object]:
@@ -137,7 +137,7 @@ def _output_tolerance(plan: MatmulPlan) -> tuple[str, str]:
     reason = f"Rounding to {plan.out_dtype}" if rtol is None else f"rtol = {rtol!r}"
     others = ["2.0**-20 * (10 + np.abs(total))"]
     reason += ", and the steps' own in float32"
-    if any(step.op in TANH for step in steps) and plan.out_dtype != FLOAT32:
+    if any(step.op in hardware.TANH for step in steps) and plan.out_dtype != FLOAT32:
         others.append("2.0**-10 * np.abs(expected)")
         reason += "; the hardware's tanh has 11 bits"
     if any(step.op == "cast" for step in steps):
@@ -173,7 +173,7 @@ def _numpy(plan: MatmulPlan, step: Step) -> str:
         case "bias":
             text = f"x + {argument}"
         case "residual":
-            text = f"x + {'' if step.value == 1 else f'{value} * '}{argument}"
+            text = f"x {added(step, argument)}"
         case op if op in ACTIVATIONS:
             text = ACTIVATIONS[op]
         case "gelu":

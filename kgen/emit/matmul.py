@@ -8,6 +8,7 @@ from kgen.emit import (
     gradients,
     matmul_test,
     operands,
+    returned,
     schedule,
     store,
     tensors,
@@ -57,6 +58,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         **batches.view(plan),
         **edges.view(plan),
         **epilogue.view(plan),
+        **returned.view(plan),
         **schedule.view(plan),
         **tensors.view(plan),
         **_pipeline(plan),
@@ -88,7 +90,7 @@ def constants(plan: MatmulPlan) -> dict[str, object]:
 
 def _formula(plan: MatmulPlan) -> str:
     title = ARCHS[plan.arch].title
-    return f"{batches.formula(plan)} in {dtypes(plan)} on {title}."
+    return f"{returned.headline(plan)} in {dtypes(plan)} on {title}."
 
 
 def dtypes(plan: MatmulPlan | DispatchPlan) -> str:

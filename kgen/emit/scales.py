@@ -17,7 +17,6 @@ def view(plan: MatmulPlan) -> dict[str, object]:
             f"{NAMES[0]}  float32[m, k / {plan.scale_block}]",
             f"{NAMES[1]}  float32[n / {plan.scale_block}, k / {plan.scale_block}]",
         ][: 2 * scaled],
-        "of_scaled": ", both multiplied with their scales" if scaled else "",
         "scales": ", a_scale, b_scale" if scaled else "",
         "scale_tails": ", a_scale[:, -1:], b_scale[:, -1:]" if scaled else "",
         "scale_parameters": (
@@ -45,6 +44,11 @@ def overview(plan: MatmulPlan) -> str:
             f"the tensor cores sums of 8-bit floats keep about {SUM_BITS} bits."
         )
     return ""
+
+
+def both_scaled(plan: MatmulPlan) -> str:
+    """Returns what the function's docstring says about both operands, if anything."""
+    return " multiplied with their scales" if plan.scale_block else ""
 
 
 def refs(plan: MatmulPlan) -> tuple[str, ...]:

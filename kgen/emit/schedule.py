@@ -134,6 +134,8 @@ def _warp_specialized_overview(plan: MatmulPlan, tile: str) -> str:
         workers = f"{number} compute warpgroups multiply {plan.wg_m}x{plan.wg_n} each"
     if plan.persistent:
         stores = "and store their part while the next tile is already loading"
+        if plan.num_compute_wgs == 1:
+            stores = "and stores its tile while the next one is already loading"
         if plan.ping_pong:
             stores = "in turns: one stores its tile while the other multiplies the next"
         text = (
@@ -170,10 +172,9 @@ def _warp_specialized_overview(plan: MatmulPlan, tile: str) -> str:
 def stores_pieces(plan: MatmulPlan) -> bool:
     """Whether a warpgroup stores its part of the tile piece by piece.
 
-    Two outputs take turns in the slots even if there is one piece of each, and a gated
-    linear unit stores in one way alone.
+    Two outputs take turns in the slots even if there is one piece of each.
     """
-    if plan.activation or len(epilogue.outputs(plan)) > 1:
+    if len(epilogue.outputs(plan)) > 1:
         return True
     return plan.schedule != "pallas_call" and plan.store_n < plan.wg_n
 

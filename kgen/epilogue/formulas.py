@@ -7,7 +7,7 @@ FORMULAS = {
     "scale_rows": "x * {argument}[m, 1]",
     "scale_columns": "x * {argument}[1, n]",
     "bias": "x + {argument}[{place}]",
-    "residual": "x + {beta}{argument}[m, n]",
+    "residual": "x {added}",
     "relu": "max(x, 0)",
     "gelu": "{gelu}",
     "silu": "x / (1 + exp(-x))",
@@ -50,14 +50,22 @@ def formula(step: Step) -> str:
         argument=step.argument,
         factor=step.argument or value,
         place="m, 1" if step.along == "m" else "1, n",
-        beta="" if step.value == 1 else f"{value} * ",
+        added=added(step, f"{step.argument}[m, n]"),
         gelu=GELU.get(step.approximate, ""),
-        clamp=_clamp(step),
+        clamp=clamped(step),
         value=value,
         dtype=step.dtype,
     )
 
 
-def _clamp(step: Step) -> str:
-    text = "x" if step.low is None else f"max(x, {step.low!r})"
+def added(step: Step, term: str) -> str:
+    """Returns what a residual adds of a term, with its sign: `- 2.0 * residual`."""
+    beta = 1.0 if step.value is None else step.value
+    factor = "" if abs(beta) == 1 else f"{abs(beta)!r} * "
+    return f"{'-' if beta < 0 else '+'} {factor}{term}"
+
+
+def clamped(step: Step, x: str = "x") -> str:
+    """Returns what a clamp makes of x."""
+    text = x if step.low is None else f"max({x}, {step.low!r})"
     return text if step.high is None else f"min({text}, {step.high!r})"
