@@ -70,13 +70,13 @@ REFUSALS = [
     ("bf16_128x256_any", "if num_sms < 1:", "if num_sms < 0:", "num_sms is 0"),
     (
         "bf16_bias_silu_any",
-        "if argument.shape != shape:",
-        "if argument.ndim != len(shape):",
+        "if bias.shape != (n,):",
+        "if bias.ndim != 1:",
         "bias is of shape [1], not [16]: it takes that",
     ),
     (
         "bf16_bias_silu_any",
-        "if argument.dtype != dtype:",
+        "if bias.dtype != jnp.bfloat16:",
         "if False:",
         "bias is of float16",
     ),
