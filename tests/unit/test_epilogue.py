@@ -257,7 +257,7 @@ OPS = (
         (
             "value = 0.5",
             "spec:1: KG006 epilogue[0].op is missing\n"
-            '  hint: add op = "..." to [epilogue[0]]',
+            '  hint: add op = "..." to this [[epilogue]]',
         ),
         (
             'op = "relu"\nvalue = 0.5',
