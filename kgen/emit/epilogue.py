@@ -20,6 +20,9 @@ from kgen.plan.model import MatmulPlan
 SIGMOID = frozenset({"sigmoid", "silu"})
 GELUS = {"tanh": "_gelu(x)", "erf": "_exact_gelu(x)"}
 SAVED = "saved"
+OUTS, TERMS = "outs_gmem", "terms_gmem"
+"""What a kernel stores and what its epilogue reads, where both differ from call to call."""
+WHOLE = "slice(None)"
 TABLE_GAP = 4
 """Blanks between the name `a` and its dtype in a docstring without an epilogue."""
 
@@ -180,14 +183,21 @@ def approximates(plan: MatmulPlan) -> bool:
 
 def refs(plan: MatmulPlan) -> tuple[Ref, ...]:
     """Returns the refs that the kernel has beside those of a plain product."""
-    if not in_kernel(plan):
-        return ()
-    found = [Ref(f"{s.argument}_gmem", s.axes) for s in with_argument(plan.epilogue)]
-    return tuple(found)
+    if plan.differentiates_epilogue:
+        return (Ref(TERMS, ""),)
+    return argument_refs(plan) if in_kernel(plan) else ()
+
+
+def argument_refs(plan: MatmulPlan) -> tuple[Ref, ...]:
+    """Returns a ref for every argument of the epilogue."""
+    steps = with_argument(plan.epilogue)
+    return tuple(Ref(f"{step.argument}_gmem", step.axes) for step in steps)
 
 
 def outputs(plan: MatmulPlan) -> tuple[Ref, ...]:
     """Returns the refs of what the kernel stores."""
+    if plan.differentiates_epilogue:
+        return (Ref(OUTS, "mn"),)
     saved = in_kernel(plan) and saves(plan.epilogue)
     names = ["out_gmem", *([f"{SAVED}_gmem"] if saved else [])]
     return tuple(Ref(name, "mn") for name in names)
@@ -201,6 +211,8 @@ def passed(
     batch: str = "",
 ) -> str:
     """Returns the outputs and what the epilogue reads, in some rows and columns."""
+    if plan.differentiates_epilogue and (rows or columns):
+        return f"*_part({OUTS}, {TERMS}, {rows or WHOLE}, {columns or WHOLE})"
     stored = [ref.at(rows, columns, batch) for ref in outputs(plan)]
     loaded = [
         Ref(f"_matrix({ref.name}, batch)", ref.axes) if batch else ref
@@ -225,7 +237,9 @@ def call(plan: MatmulPlan, kernel: str, blocks: Mapping[str, str]) -> str:
     """
     operands = ["_pad(a)", "_pad(b)"] if plan.any_edge else ["a", "b"]
     operands += scales.arguments(plan)
-    if in_kernel(plan):
+    if plan.differentiates_epilogue:
+        operands.append("terms")
+    elif in_kernel(plan):
         operands += [_given(plan, s, blocks) for s in with_argument(plan.epilogue)]
     return f"{kernel}({', '.join(operands)})"
 
@@ -252,7 +266,7 @@ def _kernel(plan: MatmulPlan) -> dict[str, object]:
     vectors = [step.axes for step in steps if len(step.axes) == 1]
     gelu = any(step.approximate == "tanh" for step in steps)
     return {
-        "epilogue_refs": ", ".join(["", *(ref.name for ref in refs(plan))]),
+        "epilogue_refs": ", ".join(["", *(ref.name for ref in argument_refs(plan))]),
         **_ended(
             "step_lines", "last_of_steps", _chain(plan, _in_kernel), _result(plan)
         ),

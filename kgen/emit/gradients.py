@@ -5,6 +5,7 @@ out, such as `(TILE_K, TILE_M)`, is then made from the order of the operand.
 """
 
 from kgen.emit.literals import docstring_text, tuples
+from kgen.epilogue.steps import FLOAT32
 from kgen.gradients import COTANGENT, Gradient, gradients
 from kgen.layouts import operand_dims
 from kgen.plan.model import MatmulPlan
@@ -16,7 +17,10 @@ def view(plan: MatmulPlan) -> dict[str, object]:
     """Returns the values that gradients add or change, to come after all others'."""
     plain = {
         "differentiates": plan.autodiff,
+        "differentiates_product": plan.autodiff and not plan.epilogue,
         "tests_gradients": plan.test.gradients,
+        "tests_gradients_of_product": plan.test.gradients and not plan.epilogue,
+        "tests_gradients_of_epilogue": plan.test.gradients and bool(plan.epilogue),
         "checks_gradients": False,
         "checks_multiples": False,
         "forward_only": not plan.autodiff,
@@ -47,20 +51,21 @@ def _multiplied(gradient: Gradient, first: str, second: str) -> str:
 
 
 def _changed(plan: MatmulPlan) -> dict[str, object]:
-    statics = ["num_sms", "interpret"] if plan.persistent else ["interpret"]
-    passed = ", ".join(statics)
+    statics = _statics(plan)
     of_a, of_b = gradients(plan.layout)
+    grad_a, grad_b = calls(plan)
     rows = _too_small(plan)
     tall = _too_tall(plan)
+    first = 3 if plan.epilogue else 2  # Behind A, B and the terms of an epilogue.
     return {
         "layout": plan.layout,
-        "statics": passed,
-        "nondiff": tuple(range(2, 2 + len(statics))),
+        "statics": ", ".join(statics),
+        "nondiff": tuple(range(first, first + len(statics))),
         "gradients_about": docstring_text(_about(plan)),
         "casts_cotangent": plan.out_dtype != plan.operand_dtype,
         "cotangent_cast": _cast(plan),
-        "of_grad_a": _call(of_a, passed) + _cast(plan),
-        "of_grad_b": _call(of_b, passed) + _cast(plan),
+        "of_grad_a": grad_a + _cast(plan),
+        "of_grad_b": grad_b + _cast(plan),
         "checks_gradients": bool(rows or tall),
         "checks_multiples": bool(rows),
         "checks_heights": bool(tall),
@@ -77,16 +82,43 @@ def _changed(plan: MatmulPlan) -> dict[str, object]:
     }
 
 
+def calls(plan: MatmulPlan) -> tuple[str, str]:
+    """Returns the products that are the gradients of A and B, as source."""
+    statics = ", ".join(_statics(plan))
+    of_a, of_b = gradients(plan.layout)
+    return _call(of_a, statics), _call(of_b, statics)
+
+
+def _statics(plan: MatmulPlan) -> list[str]:
+    return ["num_sms", "interpret"] if plan.persistent else ["interpret"]
+
+
 def _about(plan: MatmulPlan) -> str:
     """Returns what the docstring says about gradients."""
-    of_a, of_b = gradients(plan.layout)
-    text = (
-        f"It has gradients: of a cotangent dC, dA = {formula(of_a)} and dB = "
-        f"{formula(of_b)}, by the same kernel, for {_sizes(plan)}."
-    )
+    cotangent = "dX" if plan.epilogue else "dC"
+    of_a, of_b = (formula(each, cotangent) for each in gradients(plan.layout))
+    products = f"dA = {of_a} and dB = {of_b}, by the same kernel, for {_sizes(plan)}."
+    if plan.epilogue:
+        return f"It has gradients: {_about_epilogue(plan)} Then {products}"
+    text = f"It has gradients: of a cotangent dC, {products}"
     if plan.out_dtype != plan.operand_dtype:
         text += f" dC is rounded to {plan.operand_dtype} before, and dA and dB after."
     return text
+
+
+def _about_epilogue(plan: MatmulPlan) -> str:
+    """Returns how the cotangent dX of the product comes from that of the output."""
+    where = "at the product"
+    if plan.out_dtype != FLOAT32:
+        where += f" as rounded to {plan.out_dtype}"
+    rounded = f"dX is rounded to {plan.operand_dtype} before it is multiplied"
+    if plan.out_dtype != plan.operand_dtype:
+        rounded += ", and dA and dB after"
+    return (
+        f"JAX differentiates the epilogue {where}, which the kernel stores beside the "
+        "output when it is differentiated. That makes of a cotangent dC the one of the "
+        f"product, dX, and those of the epilogue's arguments; {rounded}."
+    )
 
 
 def _sizes(plan: MatmulPlan) -> str:

@@ -12,6 +12,7 @@ from kgen.emit import (
     schedule,
     store,
     tensors,
+    terms,
 )
 from kgen.emit.literals import docstring_text
 from kgen.layouts import COLUMN
@@ -65,6 +66,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         **_layouts(plan),
         **matmul_test.view(plan),
         **gradients.view(plan),
+        **terms.view(plan),
     }
 
 
@@ -130,6 +132,8 @@ def _arithmetic(plan: MatmulPlan) -> str:
 def _out_type(plan: MatmulPlan) -> str:
     dtype = schedule.store_dtype(plan)
     one = f"jax.ShapeDtypeStruct({edges.out_shape(plan, dtype)}, {dtype})"
+    if plan.differentiates_epilogue:
+        return f"(({one},) * num_outputs,)"
     outputs = len(epilogue.outputs(plan))
     return one if outputs == 1 else f"({one},) * {outputs}"
 
@@ -140,6 +144,8 @@ def _result(plan: MatmulPlan) -> str:
         return edges.result(plan, _cast(plan) if plan.split_k > 1 else "")
     m, n, _ = schedule.blocks(plan)
     called = epilogue.call(plan, "kernel", {"m": m, "n": n})
+    if plan.differentiates_epilogue:
+        return f"{called}[0]"
     cut = edges.cut(plan)
     if plan.split_k > 1:
         return epilogue.chain(plan, f"{called}.sum(axis=0){cut}")

@@ -174,7 +174,7 @@ def stores_pieces(plan: MatmulPlan) -> bool:
 
     Two outputs take turns in the slots even if there is one piece of each.
     """
-    if len(epilogue.outputs(plan)) > 1:
+    if plan.differentiates_epilogue or len(epilogue.outputs(plan)) > 1:
         return True
     return plan.schedule != "pallas_call" and plan.store_n < plan.wg_n
 

@@ -133,6 +133,11 @@ class Candidate:
         return self.spec.kernel.autodiff
 
     @property
+    def differentiates_epilogue(self) -> bool:
+        """Whether the kernel has an epilogue that it can also do without."""
+        return self.autodiff and bool(self.epilogue)
+
+    @property
     def units_to_differentiate(self) -> tuple[int, int, int]:
         """What m, n and k must be multiples of for the product and its gradients."""
         return (1, 1, 1) if self.any_edge else units(self.layout, self.blocks)
@@ -161,8 +166,10 @@ class Candidate:
 
     @property
     def outputs(self) -> int:
-        """Arrays that the kernel stores."""
-        return 1 + (saves(self.epilogue) and self.split_k == 1)
+        """Arrays that the kernel stores, at most."""
+        # To differentiate an epilogue takes the product, too.
+        second = saves(self.epilogue) or self.differentiates_epilogue
+        return 1 + (second and self.split_k == 1)
 
     @property
     def a_tile(self) -> tuple[int, int]:

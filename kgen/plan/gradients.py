@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 def candidates(candidate: "Candidate") -> Iterator[tuple[Gradient, "Candidate"]]:
     """Yields the gradients of A and of B with a candidate of each."""
     for gradient in gradients(candidate.layout):
-        yield (
-            gradient,
-            dataclasses.replace(candidate, layout=gradient.layout, epilogue=()),
-        )
+        yield gradient, dataclasses.replace(candidate, layout=gradient.layout)
 
 
 def cases(candidate: "Candidate") -> tuple[Case, ...]:

@@ -305,9 +305,18 @@ class MatmulPlan:
 
     @property
     def stores(self) -> int:
-        """Copies by which a warpgroup stores its part of a tile."""
+        """Copies by which a warpgroup stores its part of a tile.
+
+        Where the product is stored beside the output, as often as not, they are those of
+        one of the two.
+        """
         outputs = 1 + (saves(self.epilogue) and self.split_k == 1)
         return self.wg_n // self.store_n * outputs
+
+    @property
+    def differentiates_epilogue(self) -> bool:
+        """Whether the kernel has an epilogue that it can also do without."""
+        return self.autodiff and bool(self.epilogue)
 
     @property
     def num_warpgroups(self) -> int:

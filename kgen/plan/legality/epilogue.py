@@ -24,6 +24,7 @@ TAKEN = frozenset(
         *("int", "len", "min", "tuple", "zip", "each"),
     }
 )
+WITH_GRADIENTS = frozenset({"outs", "terms"})
 
 
 @rule(
@@ -45,6 +46,8 @@ def argument_names(candidate: "Candidate") -> Iterator[Finding]:
         fault = None
         if name in seen:
             fault = "is the argument of another step, too"
+        elif candidate.autodiff and name in WITH_GRADIENTS:
+            fault = "is a name that a module with gradients uses itself"
         elif keyword.iskeyword(name):
             fault = "is a keyword of Python"
         elif name in TAKEN or name.isupper():

@@ -53,20 +53,52 @@ def no_glu(candidate: "Candidate") -> Iterator[Finding]:
 
 @rule(
     "KG662",
-    title="A product with gradients has no epilogue",
-    reason="The derivative of an epilogue needs the product before it. Apply the steps "
-    "in JAX, after the call: JAX differentiates them.",
+    title="An epilogue that is differentiated is applied to whole tiles",
+    reason="The kernel applies it where the output has gradients, and leaves it out where "
+    "it makes the gradients of A and B. With a split K the kernel never applies it, and "
+    "at the edge of a tile that is not whole its arguments would have to be padded, and "
+    "their gradients cut. Apply the steps in JAX, after the call: JAX differentiates them.",
     source="kgen",
-    bad=AUTODIFF + '[[epilogue]]\nop = "relu"',
-    good=AUTODIFF,
+    bad=AUTODIFF + '[shapes]\nedge = "any"\n[[epilogue]]\nop = "relu"',
+    good=AUTODIFF + '[shapes]\nedge = "exact"\n[[epilogue]]\nop = "relu"',
 )
-def no_epilogue(candidate: "Candidate") -> Iterator[Finding]:
-    if candidate.autodiff and candidate.epilogue:
+def whole_tiles(candidate: "Candidate") -> Iterator[Finding]:
+    if not candidate.differentiates_epilogue:
+        return
+    if candidate.any_edge:
         yield Finding(
-            "kernel.autodiff",
-            "autodiff = true with an epilogue",
-            "false, or no epilogue",
+            "shapes.edge",
+            'edge = "any" with autodiff = true and an epilogue',
+            'edge = "exact", or no epilogue',
         )
+    if candidate.split_k > 1:
+        yield Finding(
+            "schedule.split_k",
+            f"split_k = {candidate.split_k} with autodiff = true and an epilogue",
+            "no split_k, or no epilogue",
+        )
+
+
+@rule(
+    "KG668",
+    title="A product with gradients saves nothing of its epilogue",
+    reason="When it is differentiated, the kernel stores the product beside the output by "
+    "itself: the backward pass makes of it what it needs. A saved value would be a third "
+    "output.",
+    source="kgen",
+    bad=AUTODIFF
+    + '[[epilogue]]\nop = "bias"\n[[epilogue]]\nop = "save"\n'
+    + '[[epilogue]]\nop = "silu"',
+    good=AUTODIFF + '[[epilogue]]\nop = "bias"\n[[epilogue]]\nop = "silu"',
+)
+def saves_nothing(candidate: "Candidate") -> Iterator[Finding]:
+    for index, step in enumerate(candidate.epilogue):
+        if candidate.autodiff and step.op == "save":
+            yield Finding(
+                f"epilogue.{index}",
+                f"epilogue[{index}] is a save with autodiff = true",
+                "without it",
+            )
 
 
 @rule(
