@@ -106,7 +106,7 @@ def _apply(
 
 
 def _scale(step: Step, state: _State, argument: Array | None) -> _State:
-    factor = _single(step.value or 0.0) if argument is None else _spread(step, argument)
+    factor = _single(step.value or 0.0) if argument is None else spread(step, argument)
     x = state.x * factor
     return state.to(x, state.error * np.abs(factor) + U * np.abs(x))
 
@@ -114,7 +114,7 @@ def _scale(step: Step, state: _State, argument: Array | None) -> _State:
 def _add(step: Step, state: _State, argument: Array | None) -> _State:
     assert argument is not None, f"{step.op} takes an argument"
     beta = 1.0 if step.value is None else _single(step.value)
-    term = beta * _spread(step, argument)
+    term = beta * spread(step, argument)
     x = state.x + term
     return state.to(x, state.error + U * (np.abs(x) + np.abs(term)))
 
@@ -164,16 +164,16 @@ def _transcendental(step: Step, state: _State, approximates: bool) -> _State:
         result = cap * np.tanh(x / cap)
         error = error + np.abs(result) * (tanh_error + 4 * U)
     elif step.op == "sigmoid":
-        result = _sigmoid(x)
+        result = sigmoid(x)
         error = error / 4 + result * _of_exponent(x) + UNDERFLOW
     elif step.approximate == "erf":
-        result = x * _normal_share(x)
+        result = x * normal_share(x)
         error = STEEPEST * error + np.abs(x) * ERF_UNITS * U
     else:
         exponent = x
         if step.op == "gelu":
             exponent = 2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
-        result = x * _sigmoid(exponent)
+        result = x * sigmoid(exponent)
         rounding = np.abs(result) * (_of_exponent(exponent) + 2 * U)
         error = STEEPEST * error + rounding + np.abs(x) * UNDERFLOW
         if step.op == "gelu":  # 1 + tanh(u) cancels where u is below zero.
@@ -188,14 +188,15 @@ def _of_exponent(exponent: Array) -> Array:
     return relative
 
 
-def _sigmoid(x: Array) -> Array:
+def sigmoid(x: Array) -> Array:
+    """Returns 1 / (1 + exp(-x))."""
     # Neither half overflows.
     small = np.exp(-np.abs(x))
     result: Array = np.where(x >= 0, 1 / (1 + small), small / (1 + small))
     return result
 
 
-def _normal_share(x: Array) -> Array:
+def normal_share(x: Array) -> Array:
     """Returns (1 + erf(x / sqrt(2))) / 2."""
     erfc = np.vectorize(math.erfc, otypes=[np.float64])
     share: Array = erfc(-x / math.sqrt(2)) / 2
@@ -207,7 +208,7 @@ def _single(value: float) -> float:
     return float(np.float32(value))
 
 
-def _spread(step: Step, argument: Array) -> Array:
+def spread(step: Step, argument: Array) -> Array:
     """Returns an argument in a shape that broadcasts over [..., m, n]."""
     missing = {"m": (-1,), "n": (-2,), "": (-2, -1)}
     spread: Array = np.expand_dims(argument, missing.get(step.axes, ()))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgen.verify import compare, epilogue
+from kgen.verify import compare, epilogue, gradients
 from kgen.verify.explain import LevelError, NotModelledError
 from kgen.verify.floats import FORMATS
 from kgen.verify.lower import operands
@@ -101,14 +101,15 @@ def check(
 def _check_gradients(
     results: Any, reference: Reference, request: Request, kind: str, *, on_gpu: bool
 ) -> None:
-    """Compares a result and the gradients of A and B that come after it."""
+    """Compares a result and the gradients of its operands that come after it."""
     result, *found = results
     plain = dataclasses.replace(reference, gradients=())
     check(result, plain, request, kind, on_gpu=on_gpu)
-    of_operands = dataclasses.replace(
-        request, out_dtype=request.operand_dtype, epilogue="[]"
-    )
-    for name, array, expected in zip("AB", found, reference.gradients, strict=True):
+    named = gradients.named_dtypes(request)
+    for (name, dtype), array, expected in zip(
+        named, found, reference.gradients, strict=True
+    ):
+        of_operands = dataclasses.replace(request, out_dtype=dtype, epilogue="[]")
         try:
             check(array, expected, of_operands, kind, on_gpu=on_gpu)
         except LevelError as error:
@@ -182,6 +183,11 @@ def _compare(
             operand_dtype=request.summed_dtype,
             suspects=reference.suspects,
         )
+    if reference.error is not None:
+        out = FORMATS[dtype]
+        rounding = out.unit_roundoff * (np.abs(reference.expected) + reference.error)
+        allowed = reference.error + rounding + out.smallest / 2
+        return compare.close(values, reference.expected, allowed, out_dtype=dtype)
     allowed = compare.tolerance(
         reference.expected,
         reference.magnitude,

@@ -15,10 +15,11 @@ import numpy as np
 
 from kgen import float8, operations
 from kgen.epilogue import numerics
-from kgen.gradients import COTANGENT, gradients
+from kgen.gradients import COTANGENT
+from kgen.gradients import gradients as gradients_of
 from kgen.layouts import logical, operand_shapes, stored
 from kgen.verify import epilogue as epilogues
-from kgen.verify import glu, scales
+from kgen.verify import glu, gradients, scales
 from kgen.verify.compare import BadReferenceError
 from kgen.verify.floats import FORMATS, Array
 from kgen.verify.request import (
@@ -53,7 +54,10 @@ class Reference:
       exact: Whether small integers must give the expected values bit for bit.
       suspects: Makes the results of well-known faults, by name.
       epilogue: What makes the results of what is expected; None if that is the result.
-      gradients: Those of A and B, if the case differentiates.
+      gradients: Those of A and B, if the case differentiates, and then those of what an
+        epilogue takes.
+      error: By how much a right result may be off before it is rounded; None if that
+        follows from the reduction.
     """
 
     inputs: tuple[Array, ...]
@@ -64,6 +68,7 @@ class Reference:
     suspects: Callable[[], Iterator[tuple[str, Array]]] = lambda: iter(())
     epilogue: epilogues.Epilogue | glu.Gate | None = None
     gradients: tuple["Reference", ...] = ()
+    error: Array | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -169,6 +174,25 @@ def _draw_matmul(request: Request, case: RequestCase, kind: str) -> Reference:
     if not case.differentiate:
         return reference
     cotangent = draw_values(rng, kind, request.out_dtype, (case.m, case.n))
+    if chain.steps:
+        found = gradients.of_epilogue(
+            request, reference, chain, cotangent, exact=kind == INTEGERS
+        )
+        return dataclasses.replace(
+            reference,
+            inputs=(*inputs, cotangent),
+            gradients=tuple(
+                Reference(
+                    inputs=(),
+                    expected=each.values,
+                    magnitude=np.abs(each.values),
+                    reduction=1,
+                    exact=False,
+                    error=each.error,
+                )
+                for each in found
+            ),
+        )
     return _with_gradients(request, reference, cotangent)
 
 
@@ -179,7 +203,7 @@ def _with_gradients(
     of = dict(zip("ab", reference.inputs, strict=True))
     of[COTANGENT] = FORMATS[request.operand_dtype].round(cotangent)
     found = []
-    for gradient in gradients(request.layout):
+    for gradient in gradients_of(request.layout):
         first, second = logical(
             gradient.layout, *(of[name] for name in gradient.operands)
         )
