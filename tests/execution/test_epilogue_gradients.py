@@ -1,0 +1,202 @@
+"""Gradients of products with epilogues: all levels that need no GPU, and faults."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental.pallas import mosaic_gpu as plgpu
+from made import module, plan
+from mutants.nursery import Nursery
+from oldest import every_third
+
+from kgen.emit.render import render
+from kgen.pipeline import request_of
+from kgen.targets import Asked, find_targets
+from kgen.verify.request import LOWER, SIMULATE, STATIC, RequestCase
+
+TIMEOUT = 60.0
+HEAD = '[kernel]\nautodiff = true\nlayout = "{}"\n'
+RING = "[pipeline]\nmax_concurrent_steps = 2\n"
+TILE = "[tile]\nm = 64\nn = 64\n" + RING
+TWO_WGS = "[schedule]\nwarp_specialized = true\n"
+ONE_WG = TWO_WGS + "num_compute_wgs = 1\n"
+
+
+def chain(*steps):
+    return "".join(f"[[epilogue]]\nop = {step}\n" for step in steps)
+
+
+CASES = {
+    "pipelined": (
+        "nt",
+        TILE
+        + chain(
+            '"scale"',
+            '"scale_rows"',
+            '"scale_columns"',
+            '"bias"',
+            '"bias"\nalong = "m"\nargument = "row_bias"\ndtype = "float32"',
+            '"relu"',
+        ),
+    ),
+    "split_n": (
+        "tn",
+        "[tile]\nm = 64\nn = 128\n"
+        + RING
+        + TWO_WGS
+        + 'split = "n"\n'
+        + chain('"residual"\nbeta = 0.5', '"clamp"\nmin = -40\nmax = 60', '"silu"'),
+    ),
+    "ping_pong": (
+        "nn",
+        TILE
+        + TWO_WGS
+        + "persistent = true\nping_pong = true\n"
+        + chain('"cast"\ndtype = "float16"', '"bias"', '"relu"'),
+    ),
+    "persistent": (
+        "tt",
+        '[dtypes]\nout = "float32"\n'
+        + TILE
+        + ONE_WG
+        + "persistent = true\n"
+        + chain('"softcap"\ncap = 3.0', '"tanh"', '"sigmoid"'),
+    ),
+}
+INTERPRET = plgpu.InterpretGPUParams()
+
+
+@pytest.fixture(scope="module")
+def prover():
+    """Verifies modules in children of one process that has imported JAX."""
+    nursery = Nursery((STATIC, LOWER, SIMULATE), TIMEOUT)
+    yield nursery
+    nursery.close()
+
+
+@pytest.mark.parametrize(
+    ("layout", "tables"), every_third(CASES.values()), ids=list(CASES)
+)
+def test_gradients_are_right(tmp_path, prover, layout, tables):
+    made = plan(tmp_path, HEAD.format(layout) + tables)
+    request = request_of(made, render(made, verified=False, prove=False))
+    m, n, k = made.units_to_differentiate
+    num_sms = made.cluster if made.persistent else None
+    few = RequestCase(m=m, n=2 * n, k=k, num_sms=num_sms, differentiate=True)
+    verdict = prover.verify(dataclasses.replace(request, cases=(few,)))
+    assert verdict.passed, str(verdict.failure)
+
+
+@pytest.fixture(scope="module")
+def layer(tmp_path_factory):
+    """The plan and the function of alpha * A @ B + bias, and the gelu of it."""
+    directory = tmp_path_factory.mktemp("layer")
+    steps = chain('"scale"', '"bias"', '"gelu"')
+    made = module(directory, plan(directory, HEAD.format("nn") + TILE + steps))
+    return made.plan, made.function
+
+
+def test_grad_is_close_to_that_of_plain_jax(layer):
+    _, matmul = layer
+    rng = np.random.default_rng(0)
+    a, b, bias, weight = (
+        jnp.asarray(rng.standard_normal(shape), jnp.bfloat16)
+        for shape in ((64, 64), (64, 64), (64,), (64, 64))
+    )
+
+    def loss(a, b, alpha, bias):
+        out = matmul(a, b, alpha, bias, interpret=INTERPRET)
+        return (out.astype(jnp.float32) * weight).sum()
+
+    def plain(a, b, alpha, bias):
+        product = jnp.dot(a, b, preferred_element_type=jnp.float32)
+        return (jax.nn.gelu(alpha * product + bias) * weight).sum()
+
+    operands = (a, b, 0.125, bias)
+    found, wanted = (
+        jax.jit(jax.grad(function, argnums=(0, 1, 2, 3)))(*operands)
+        for function in (loss, plain)
+    )
+    assert [(x.shape, x.dtype) for x in found] == [(x.shape, x.dtype) for x in wanted]
+    for each, other in zip(found, wanted, strict=True):
+        each, other = (np.asarray(x, np.float64) for x in (each, other))
+        typical = np.sqrt(np.mean(np.square(other)))
+        np.testing.assert_allclose(each, other, 2**-6, 2**-6 * typical)
+
+
+def test_outside_of_differentiation_the_product_is_not_stored(layer):
+    _, matmul = layer
+    a = jax.ShapeDtypeStruct((64, 64), jnp.bfloat16)
+    bias = jax.ShapeDtypeStruct((64,), jnp.bfloat16)
+    (kernel,) = kernels(jax.make_jaxpr(matmul)(a, a, 1.0, bias).jaxpr)
+    assert len(kernel.outvars) == 1
+    gradients = jax.make_jaxpr(lambda *each: jax.vjp(matmul, *each)[0])
+    (kernel,) = kernels(gradients(a, a, 1.0, bias).jaxpr)
+    assert len(kernel.outvars) == 2
+
+
+def kernels(jaxpr):
+    """Returns the calls of kernels within a jaxpr."""
+    found = []
+    for equation in jaxpr.eqns:
+        if equation.primitive.name in ("mpmd_map", "core_map", "pallas_call"):
+            found.append(equation)
+            continue
+        for inner in jax.tree.leaves(
+            list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns")
+        ):
+            inner = getattr(inner, "jaxpr", inner)
+            found += kernels(inner) if hasattr(inner, "eqns") else []
+    return found
+
+
+def test_a_module_that_stands_alone_is_verified_with_its_gradients(tmp_path, layer):
+    made, _ = layer
+    path = tmp_path / f"{made.name}.py"
+    path.write_text(render(made, verified=False, prove=False).source, "utf-8")
+    (target,) = find_targets([str(path)], Asked(shapes=("64,64,64",)), lambda _: None)
+    assert [case.differentiate for case in target.request.cases] == [True]
+    assert target.request.steps == made.epilogue
+
+
+FAULTS = {
+    "derivative forgotten": (
+        "cotangent = of_product.astype(DTYPE)",
+        "cotangent = cotangent.astype(DTYPE)",
+        "the gradient of A: ",
+    ),
+    "output saved": (
+        "(a, b, terms, product)\n",
+        "(a, b, terms, out)\n",
+        "the gradient of A: ",
+    ),
+    "bias not summed": (
+        "tuple(of_terms)",
+        "(of_terms[0], cotangent[0])",
+        "the gradient of bias: ",
+    ),
+    "product never stored": (
+        "results[: len(outs)]",
+        "(results[:1] * 2)[: len(outs)]",
+        "the gradient of A: ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "message"), FAULTS.values(), ids=list(FAULTS))
+def test_faults_are_found(prover, layer, old, new, message):
+    made, _ = layer
+    rendered = render(made, verified=False, prove=False)
+    assert old in rendered.source
+    case = RequestCase(m=64, n=64, k=64, differentiate=True)
+    request = dataclasses.replace(
+        request_of(made, rendered),
+        source=rendered.source.replace(old, new),
+        cases=(case,),
+    )
+    failure = prover.verify(request).failure
+    assert failure is not None
+    assert failure.level == SIMULATE
+    assert message in failure.detail
