@@ -136,9 +136,8 @@ def _slope(step: Step, state: Bounded, argument: Array | None) -> Bounded:
     if step.op in ("bias", "residual"):
         return Bounded(values=np.ones_like(x), error=np.zeros_like(x))
     if step.op.startswith("scale"):
-        factor = np.float64(np.float32(step.value or 0.0))
-        if argument is not None:
-            factor = numerics.spread(step, argument)
+        constant = np.asarray(np.float32(step.value or 0.0), np.float64)
+        factor = constant if argument is None else numerics.spread(step, argument)
         return Bounded(values=np.zeros_like(x) + factor, error=np.zeros_like(x))
     if step.op in ("relu", "clamp"):
         low = 0.0 if step.op == "relu" else step.low

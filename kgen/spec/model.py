@@ -63,8 +63,9 @@ class Kernel(AnyKernel):
     """How the result lies in memory. `row`: it is [m, n]. `column`: it is [n, m], which
     is C in column-major order."""
     autodiff: bool = False
-    """Whether the function can be differentiated with respect to A and B: the module
-    computes the gradients by two more products of the same tiles."""
+    """Whether the function can be differentiated with respect to A, B and what an
+    epilogue takes: the module computes the gradients of A and B by two more products of
+    the same tiles."""
 
 
 class Dtypes(Table):

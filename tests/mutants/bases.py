@@ -137,6 +137,15 @@ RENDERED = {
         (2, 3, 5),
     ),
     "gradients": ("autodiff = true\n", SMALL + RING.format(2), (2, 2, 2)),
+    "gradients_chain": (
+        "autodiff = true\n",
+        '[dtypes]\nout = "float32"\n'
+        + SMALL
+        + RING.format(2)
+        + BIAS
+        + '[[epilogue]]\nop = "relu"\n',
+        (1, 1, 1),
+    ),
     "split_k": ("", SMALL + RING.format(2) + ONE_WG + "split_k = 2\n", (2, 1, 6)),
     "promoted": (
         'layout = "nt"\n',
@@ -184,7 +193,7 @@ RENDERED = {
     ),
 }
 # The ones with gradients: squares, so that no shape tells one product from another.
-DIFFERENTIATED = {"gradients"}
+DIFFERENTIATED = {"gradients", "gradients_chain"}
 GATED = {
     # The same, of gated linear units.
     "glu_silu": (

@@ -17,7 +17,21 @@ NOT_BACK = Kind(
     GROUP, "cotangent replaced", "the gradient of a sum is taken, whatever follows it"
 )
 
+FORGOTTEN = Kind(
+    GROUP, "activation not differentiated", "the cotangent passes it as it is"
+)
+AT_OUTPUT = Kind(
+    GROUP, "differentiated at the output", "the output is kept in place of the product"
+)
+NOT_SUMMED = Kind(
+    GROUP, "gradient of a bias not summed", "it is the cotangent of the first row"
+)
+NOT_STORED = Kind(
+    GROUP, "output stored twice", "the kernel stores it where the product belongs"
+)
+
 BASE = ("gradients",)
+WITH_CHAIN = ("gradients_chain",)
 
 FAULTS = (
     Fault(SWAPPED, BASE, (("return grad_a, grad_b", "return grad_b, grad_a"),)),
@@ -36,6 +50,20 @@ FAULTS = (
     Fault(WRONG_OPERAND, BASE, (("_product(cotangent, b,", "_product(cotangent, a,"),)),
     Fault(
         ORDER, BASE, (('_product(a, cotangent, "tn"', '_product(cotangent, a, "tn"'),)
+    ),
+    Fault(
+        FORGOTTEN,
+        WITH_CHAIN,
+        (("= of_product.astype(DTYPE)", "= cotangent.astype(DTYPE)"),),
+    ),
+    Fault(
+        AT_OUTPUT, WITH_CHAIN, (("(a, b, terms, product)\n", "(a, b, terms, out)\n"),)
+    ),
+    Fault(NOT_SUMMED, WITH_CHAIN, (("tuple(of_terms)", "(of_product[0],)"),)),
+    Fault(
+        NOT_STORED,
+        WITH_CHAIN,
+        (("zip(results[: len(outs)]", "zip((results[:1] * 2)[: len(outs)]"),),
     ),
     Fault(
         NOT_BACK,

@@ -55,6 +55,7 @@ def main() -> None:
         expected = _product(*operands, layout, order)
     if hasattr(module, "_backward"):
         cotangent = _draw(rng, dtype, *map(str, expected.shape))
+        cotangent = cotangent.astype(module.reference(*operands).dtype)
         kernel = _with_gradients(kernel, cotangent)
         expected = _with_gradients(module.reference, cotangent)(*operands)
     heard = io.StringIO()
