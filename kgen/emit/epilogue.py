@@ -212,7 +212,7 @@ def passed(
 ) -> str:
     """Returns the outputs and what the epilogue reads, in some rows and columns."""
     if plan.differentiates_epilogue and (rows or columns):
-        return f"*_part({OUTS}, {TERMS}, {rows or WHOLE}, {columns or WHOLE})"
+        return f"*_at({OUTS}, {TERMS}, {rows or WHOLE}, {columns or WHOLE})"
     stored = [ref.at(rows, columns, batch) for ref in outputs(plan)]
     loaded = [
         Ref(f"_matrix({ref.name}, batch)", ref.axes) if batch else ref

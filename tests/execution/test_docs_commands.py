@@ -34,7 +34,11 @@ NOT_EXECUTED = {
     ],
     "how-to/epilogues.md": ["from mlp import matmul"],  # Needs operands.
     "how-to/batches.md": ["from heads import matmul"],  # So does this.
-    "how-to/gradients.md": ["from layer import matmul"],  # So does this.
+    "how-to/gradients.md": [  # So does this.
+        "from layer import matmul",
+        "[[epilogue]]",
+        "from layer import matmul",
+    ],
     "how-to/jax.md": ["import jax", "def part(a, b):"],  # And operands or a GPU.
     "how-to/torch.md": ["import torch"],  # Needs PyTorch and a GPU.
     "how-to/glu.md": ["from mlp_glu import glu"],  # So does this.
