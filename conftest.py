@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session", autouse=True)
 def _callbacks_without_detours():
-    """Lets JAX's own interpreter call back as the simulator does: three times as fast.
+    """Lets JAX's own interpreter call back as the simulator does, without detours.
 
     What is computed is the same. test_standalone.py runs tests of modules without.
     """

@@ -13,11 +13,12 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from kgen import beside, cases, module_table, module_text
+from kgen import beside, module_cases, module_table, module_text
 from kgen.epilogue.steps import to_json
 from kgen.errors import FileError, KgenError, UsageError
+from kgen.module_cases import EVERY_SIZE
 from kgen.shapes import parse_batch, parse_operands, parse_sizes
 from kgen.verify.request import (
     DTYPES,
@@ -28,7 +29,6 @@ from kgen.verify.request import (
     Request,
     RequestCase,
 )
-from kgen.verify.table import Table
 from kgen.workers import Track
 
 if TYPE_CHECKING:
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 
 ARCH = "sm_90a"
 """What a file is lowered for if it does not say."""
-
-EVERY_SIZE = (1, 1, 1)
-"""What sizes must be multiples of, if a module takes all: zero, too."""
 
 _FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<name>[^:/]*)")
 
@@ -194,11 +191,11 @@ def _of_module(path: Path, asked: Asked) -> Target:
     try:
         described = module_text.describe(text)
     except module_text.NotDescribedError as error:
-        names = ", ".join(module_text.functions(text)) or "it has none"
+        names = ", ".join(module_text.offered(text)) or "it has none"
         raise UsageError(
             f"{path} does not say what it computes: {error}\n"
             f"  allowed: {path}:FUNCTION with --shape\n"
-            f"  hint: functions and names of the file: {names}"
+            f"  hint: functions of the file: {names}"
         ) from None
     # Each of the modules beside it has multiples of its own.
     found = beside.find(text, path.parent)
@@ -228,7 +225,7 @@ def _of_module(path: Path, asked: Asked) -> Target:
         cases=tuple(
             _differentiated(case, described.to_differentiate) for case in asked_cases
         )
-        or (*_own_cases(described), *_with_gradients(described)),
+        or module_cases.own(described),
         allow=_allowed(text),
         epilogue=to_json(described.epilogue),
         promoted=described.promoted,
@@ -240,96 +237,9 @@ def _of_module(path: Path, asked: Asked) -> Target:
         ),
         beside=json.dumps(found.texts),
         package=found.package,
-        **_limits(described, table, alone=not found.texts),
+        **module_cases.limits(described, table, alone=not found.texts),
     )
     return Target(label=str(path), request=request, path=str(path))
-
-
-def _limits(
-    described: module_text.Described, table: Table | None, *, alone: bool
-) -> dict[str, Any]:
-    """Returns what a module must refuse: fields of a request."""
-    limits: dict[str, Any] = {
-        "units": described.multiples,
-        "grad_units": described.to_differentiate or (),
-        "batched": described.batched,
-    }
-    if alone:
-        any_edge = described.multiples == EVERY_SIZE
-        return {**limits, "blocks": described.tile if any_edge else described.multiples}
-    # Of other modules that need each other, nobody knows what they refuse.
-    return {} if table is None else {**limits, "table": table.to_json()}
-
-
-def _own_cases(described: module_text.Described) -> tuple[RequestCase, ...]:
-    """Returns the sizes at which a module is verified if none are asked for."""
-    if described.batched:
-        return _batches(described)
-    if described.multiples == EVERY_SIZE:
-        return _edges(described)
-    counts = cases.tile_counts(*described.multiples)
-    if described.persistent:
-        shared = cases.persistent(counts, described.stages)
-    else:
-        around = cases.once_around(described.stages)
-        shared = tuple((count, 0) for count in (*counts, *around))
-    return tuple(
-        RequestCase(
-            m=m * described.multiples[0],
-            n=n * described.multiples[1],
-            k=k * described.multiples[2],
-            num_sms=ctas * described.cluster or None,
-        )
-        for (m, n, k), ctas in shared
-    )
-
-
-def _with_gradients(described: module_text.Described) -> Iterator[RequestCase]:
-    """Yields the sizes at which the gradients are verified, if there are any."""
-    units = described.to_differentiate
-    if units is None:
-        return
-    exact = described.multiples != EVERY_SIZE
-    blocks = described.multiples if exact else described.tile
-    for size, ctas in cases.differentiated(units, blocks, described.stages):
-        m, n, k = size
-        num_sms = ctas * described.cluster if described.persistent else None
-        yield RequestCase(m=m, n=n, k=k, num_sms=num_sms, differentiate=True)
-
-
-def _edges(described: module_text.Described) -> tuple[RequestCase, ...]:
-    """Returns such sizes of a module that takes every size."""
-    return tuple(
-        RequestCase(
-            m=m,
-            n=n,
-            k=k,
-            num_sms=ctas * described.cluster if described.persistent else None,
-        )
-        for (m, n, k), ctas in cases.edges(described.tile, described.stages)
-    )
-
-
-def _batches(described: module_text.Described) -> tuple[RequestCase, ...]:
-    """Returns batches of a module that takes them."""
-    any_edge = described.multiples == EVERY_SIZE
-    found = cases.batches(
-        described.tile if any_edge else described.multiples,
-        described.stages,
-        persistent=described.persistent,
-        any_edge=any_edge,
-    )
-    return tuple(
-        RequestCase(
-            m=each.size[0],
-            n=each.size[1],
-            k=each.size[2],
-            num_sms=each.ctas * described.cluster or None,
-            a_batch=each.a_batch,
-            b_batch=each.b_batch,
-        )
-        for each in found
-    )
 
 
 def _allowed(text: str) -> tuple[str, ...]:

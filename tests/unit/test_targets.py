@@ -242,7 +242,7 @@ def test_a_file_that_says_nothing_of_itself(file):
     assert str(error.value) == (
         f"{file} does not say what it computes: its docstring does not list a, b and"
         f" out\n  allowed: {file}:FUNCTION with --shape\n"
-        "  hint: functions and names of the file: reference, right, f"
+        "  hint: functions of the file: reference, right, f"
     )
 
 
