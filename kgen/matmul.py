@@ -24,7 +24,15 @@ def plan(source: SourcedSpec) -> MatmulPlan:
     problems = legality.check(candidate)
     if problems:
         raise SpecError(problems)
-    return matmul.finish(candidate)
+    return matmul.finish(candidate, may_differentiate=_may_differentiate(source))
+
+
+def _may_differentiate(source: SourcedSpec) -> bool:
+    """Whether the spec could ask for gradients."""
+    kernel = source.spec.kernel.model_copy(update={"autodiff": True})
+    spec = source.spec.model_copy(update={"kernel": kernel})
+    asked = dataclasses.replace(source, spec=spec)
+    return not legality.check(matmul.resolve(asked))
 
 
 def request(made: MatmulPlan, text: str) -> Request:

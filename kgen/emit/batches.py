@@ -36,7 +36,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "b_dims": f"{lead}{b_dims}",
         "out_dims": f"{lead}{'n, m' if plan.out_order == COLUMN else 'm, n'}",
         "of_matrix": "[-2:]" if batched else "",
-        "other_ndim": "operand.ndim < 2" if batched else "operand.ndim != 2",
+        "other_ndim": f"jax.typeof(operand).ndim {'<' if batched else '!='} 2",
         "dimensions": "2 dimensions or more" if batched else "2 dimensions",
         "may_be_empty": plan.any_edge or batched,
         "no_elements": _no_elements(plan),

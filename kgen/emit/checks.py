@@ -69,7 +69,11 @@ def _parse(text: str) -> ast.Module:
 
 def _statements(module: ast.Module) -> Iterator[tuple[int, str]]:
     for statement in module.body[ast.get_docstring(module) is not None :]:
-        if not isinstance(statement, STATEMENTS) and not _sets_gradient(statement):
+        if not (
+            isinstance(statement, STATEMENTS)
+            or _sets_gradient(statement)
+            or _sets_default(statement)
+        ):
             kind = type(statement).__name__
             yield (
                 statement.lineno,
@@ -87,6 +91,17 @@ def _sets_gradient(statement: ast.stmt) -> bool:
         and isinstance(call.func.value, ast.Name)
         and not call.keywords
         and all(isinstance(argument, ast.Name) for argument in call.args)
+    )
+
+
+def _sets_default(statement: ast.stmt) -> bool:
+    """Whether a statement is `os.environ.setdefault(TEXT, TEXT)`."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return (
+        isinstance(call, ast.Call)
+        and ast.unparse(call.func) == "os.environ.setdefault"
+        and not call.keywords
+        and all(isinstance(argument, ast.Constant) for argument in call.args)
     )
 
 

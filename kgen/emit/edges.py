@@ -1,6 +1,6 @@
 """What the matmul templates place about sizes that are no multiples of a tile."""
 
-from kgen.emit import batches, scales
+from kgen.emit import batches, gradients, scales
 from kgen.emit.operands import out_dims
 from kgen.layouts import operand_dims
 from kgen.plan.dtypes import ITEMSIZE
@@ -48,10 +48,10 @@ def result(plan: MatmulPlan, cast: str) -> str:
     """Returns the call of the kernel, and what is done with what it returns."""
     parts = ".sum(axis=0)" if plan.split_k > 1 else ""
     if not plan.any_edge:
-        of_blocks = "".join(f", {name}" for name in scales.arguments(plan))
-        return batches.reshaped(plan, f"kernel(a, b{of_blocks}){parts}{cast}")
-    called = f"kernel(_pad(a), _pad(b)){parts}{cut(plan)}{cast}"
-    return batches.reshaped(plan, called)
+        called = gradients.call(plan, "a", "b", *scales.arguments(plan))
+        return batches.reshaped(plan, f"{called}{parts}{cast}")
+    called = gradients.call(plan, "_pad(a)", "_pad(b)")
+    return batches.reshaped(plan, f"{called}{parts}{cut(plan)}{cast}")
 
 
 def cut(plan: MatmulPlan) -> str:

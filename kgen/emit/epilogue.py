@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
-from kgen.emit import hardware, parameters, scales
+from kgen.emit import gradients, hardware, parameters, scales
 from kgen.epilogue.formulas import added, formula
 from kgen.epilogue.steps import (
     FLOAT32,
@@ -158,13 +158,13 @@ def _of_batch(plan: MatmulPlan) -> dict[str, object]:
             if arguments
             else "Returns the matrix for one of the batch, or the one for all of it."
         ),
-        "checked_with": "a, b" if batched else "m, n",
+        "checked": parameters.checked(plan),
         "measures_c": batched and bool(used),
         "sizes_of_c": f"{', '.join(used)} = {', '.join(lengths[x] for x in used)}",
         "other_shape": (
-            "argument.shape[argument.ndim - len(shape) :] != shape"
+            "jax.typeof(argument).shape[argument.ndim - len(shape) :] != shape"
             if batched
-            else "argument.shape != shape"
+            else "jax.typeof(argument).shape != shape"
         ),
         "behind_batch": " behind its batch" if batched else "",
     }
@@ -227,12 +227,11 @@ def apply(plan: MatmulPlan, value: str, columns: str | None) -> str:
     return f"_epilogue({', '.join([value, *parts])})"
 
 
-def call(plan: MatmulPlan, kernel: str, blocks: Mapping[str, str]) -> str:
+def call(plan: MatmulPlan, blocks: Mapping[str, str]) -> str:
     """Returns the call of the kernel with all that it takes.
 
     Args:
       plan: The plan.
-      kernel: What is called.
       blocks: What the kernel reads at once along `m` and `n`, as source.
     """
     operands = ["_pad(a)", "_pad(b)"] if plan.any_edge else ["a", "b"]
@@ -241,7 +240,7 @@ def call(plan: MatmulPlan, kernel: str, blocks: Mapping[str, str]) -> str:
         operands.append("terms")
     elif in_kernel(plan):
         operands += [_given(plan, s, blocks) for s in with_argument(plan.epilogue)]
-    return f"{kernel}({', '.join(operands)})"
+    return gradients.call(plan, *operands)
 
 
 def _given(plan: MatmulPlan, step: Step, blocks: Mapping[str, str]) -> str:

@@ -52,7 +52,7 @@ def view(plan: MatmulPlan, tolerance: str, reason: str) -> dict[str, object]:
         "drawn_arguments": _drawn_arguments(plan),
         "takes_more": bool(_names(plan)),
         "shrinks": any(step.op in (*TRANSCENDENTAL, "clamp") for step in steps),
-        "drawn_for": "b_batch, m, n" if plan.batched else "m, n",
+        "drawn_for": _drawn_for(plan),
         "argument_draws": [_draw(plan, step) for step in _arguments(plan)],
         "argument_indices": repr(
             [
@@ -120,9 +120,26 @@ def _and_arguments(plan: MatmulPlan) -> str:
 
 def _drawn_arguments(plan: MatmulPlan) -> str:
     of_blocks = ", *draw_scales(rng, m, n, k)" if scales.arguments(plan) else ""
-    first = "b_batch, " if plan.batched else ""
-    more = f", *draw_arguments(rng, {first}m, n, sample)" if _arguments(plan) else ""
+    more = f", *draw_arguments({_drawn_for(plan)})" if _arguments(plan) else ""
     return of_blocks + more
+
+
+def _drawn_for(plan: MatmulPlan) -> str:
+    """Returns what the arguments of an epilogue are drawn from and for."""
+    axes = "".join(step.axes for step in _arguments(plan))
+    sampled = any(not _is_scale(step) for step in _arguments(plan))
+    return ", ".join(
+        [
+            "rng",
+            *["b_batch"] * plan.batched,
+            *(axis for axis in "mn" if axis in axes),
+            *["sample"] * sampled,
+        ]
+    )
+
+
+def _is_scale(step: Step) -> bool:
+    return step.op.startswith("scale")
 
 
 def _after(reason: str) -> str:
@@ -157,7 +174,7 @@ def _wrapped(reason: str, indent: int) -> str:
 def _draw(plan: MatmulPlan, step: Step) -> str:
     sizes = [*["*b_batch"] * plan.batched, *step.axes]
     shape = f"({', '.join(sizes)}{',' * (len(sizes) == 1)})"
-    if step.op.startswith("scale"):
+    if _is_scale(step):
         return f"jnp.asarray(2.0 ** rng.integers(-1, 2, {shape}), jnp.{step.dtype})"
     return f"jnp.asarray(sample(rng, {shape}), jnp.{step.dtype})"
 

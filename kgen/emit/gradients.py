@@ -24,6 +24,8 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "checks_gradients": False,
         "checks_multiples": False,
         "forward_only": not plan.autodiff,
+        "or_differentiated": "" if plan.autodiff else ", or it is differentiated",
+        "gradient_remedy": _remedy(plan),
         "layout_first": "",
         "layout_only": "",
         "layout_passed": "",
@@ -33,6 +35,19 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         ),
     }
     return plain | _changed(plan) if plan.autodiff else plain
+
+
+def call(plan: MatmulPlan, *operands: str) -> str:
+    """Returns the call of the kernel, which says so if it has no gradient rule."""
+    given = ", ".join(operands)
+    return f"kernel({given})" if plan.autodiff else f"kernel(*_forward_only({given}))"
+
+
+def _remedy(plan: MatmulPlan) -> str:
+    """Returns how one differentiates a kernel without a gradient rule."""
+    if plan.may_differentiate:
+        return "render its spec with autodiff = true"
+    return "define one around it with jax.custom_vjp"
 
 
 def formula(gradient: Gradient, cotangent: str = "dC") -> str:
@@ -56,6 +71,7 @@ def _changed(plan: MatmulPlan) -> dict[str, object]:
     grad_a, grad_b = calls(plan)
     rows = _too_small(plan)
     tall = _too_tall(plan)
+    sizes = _unpacked(plan, {*dict(rows), *tall})
     first = 3 if plan.epilogue else 2  # Behind A, B and the terms of an epilogue.
     return {
         "layout": plan.layout,
@@ -68,16 +84,22 @@ def _changed(plan: MatmulPlan) -> dict[str, object]:
         "of_grad_b": grad_b + _cast(plan),
         "checks_gradients": bool(rows or tall),
         "checks_multiples": bool(rows),
-        "checks_heights": bool(tall),
+        "checks_several_multiples": len(rows) > 1,
+        "checks_several_heights": len(tall) > 1,
         "gradient_units": rows,
         "gradient_heights": tall,
+        "only_multiple_check": _multiple_check(*rows[0]) if len(rows) == 1 else [],
+        "only_height_check": _height_check(*tall) if len(tall) == 1 else [],
         "gradient_shapes": tuples(_tested(plan)),
         "interpreted_by": f"{'num_sms=num_sms, ' * plan.persistent}interpret=INTERPRET",
         "numpy_gradients": ", ".join(
             _multiplied(each, *each.operands) for each in (of_a, of_b)
         ),
         "first_refused": rows[0][0] if rows else "",
-        "gradient_sizes": _unpacked(plan, {*dict(rows), *tall}),
+        "gradient_sizes": sizes,
+        "operands_to_differentiate": ", ".join(
+            name for name in "ab" if any(f"{name}.shape" in line for line in sizes)
+        ),
         **_of_any_layout(plan),
     }
 
@@ -158,6 +180,18 @@ def _too_tall(plan: MatmulPlan) -> tuple[str, ...]:
         return ()
     rows = {gradient.sizes[0] for gradient in gradients(plan.layout)}
     return tuple(sorted(rows - {"m"}))
+
+
+def _multiple_check(name: str, unit: int) -> list[str]:
+    """Returns lines that check a size whose multiples alone have gradients."""
+    message = f"to differentiate, {name} must be a multiple of {unit}, got {{{name}}}"
+    return [f"if {name} % {unit}:", f'    raise ValueError(f"{message}")']
+
+
+def _height_check(name: str) -> list[str]:
+    """Returns lines that check a size which is rows of a gradient."""
+    message = f"to differentiate, {name} must be at most {{MAX_M}}, got {{{name}}}"
+    return [f"if {name} > MAX_M:", f'    raise ValueError(f"{message}")']
 
 
 def _unpacked(plan: MatmulPlan, used: set[str]) -> list[str]:

@@ -143,7 +143,7 @@ def _result(plan: MatmulPlan) -> str:
     if not plan.epilogue:
         return edges.result(plan, _cast(plan) if plan.split_k > 1 else "")
     m, n, _ = schedule.blocks(plan)
-    called = epilogue.call(plan, "kernel", {"m": m, "n": n})
+    called = epilogue.call(plan, {"m": m, "n": n})
     if plan.differentiates_epilogue:
         return f"{called}[0]"
     cut = edges.cut(plan)

@@ -1,6 +1,6 @@
 """What the templates place about one argument of an epilogue."""
 
-from kgen.epilogue.steps import FLOAT32, Step
+from kgen.epilogue.steps import FLOAT32, Step, with_argument
 from kgen.plan.model import MatmulPlan
 
 
@@ -14,13 +14,28 @@ def shape(step: Step) -> str:
     return f"({', '.join(step.axes)}{',' * (len(step.axes) == 1)})"
 
 
+def checked(plan: MatmulPlan, m: str = "m", n: str = "n") -> str:
+    """Returns what is checked: the arguments, after what tells their sizes.
+
+    Args:
+      plan: The plan.
+      m: Rows of the product, as source.
+      n: Its columns.
+    """
+    steps = with_argument(plan.epilogue)
+    axes = "".join(step.axes for step in steps)
+    sizes = [size for axis, size in (("m", m), ("n", n)) if axis in axes]
+    of_c = ["a", "b"] if plan.batched else sizes
+    return ", ".join([*of_c, *(step.argument for step in steps)])
+
+
 def checks(plan: MatmulPlan, step: Step) -> list[str]:
     """Returns lines that check an argument's shape and dtype."""
     name, found = step.argument, f"{step.argument}.shape"
     needed = "".join(f"{{{axis}}}, " for axis in step.axes)
     needed = f"({needed.removesuffix(' ' if len(step.axes) == 1 else ', ')})"
     behind = " behind its batch" if plan.batched else ""
-    own = f"{found}[-{len(step.axes)}:]" if plan.batched else found
+    own = f"jax.typeof({name}).shape{f'[-{len(step.axes)}:]' * plan.batched}"
     of_shape = [
         f"if {own} != {shape(step)}:",
         f'    raise ValueError(f"{name} must have shape {needed}{behind}, '

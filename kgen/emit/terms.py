@@ -6,7 +6,7 @@ terms, and None for a plain product. What it stores is one argument, too: to dif
 the epilogue takes the product, which is then stored beside the output.
 """
 
-from kgen.emit import epilogue
+from kgen.emit import epilogue, parameters
 from kgen.emit.gradients import calls
 from kgen.epilogue.steps import FLOAT32, with_argument
 from kgen.layouts import is_transposed
@@ -59,7 +59,7 @@ def _argument_lines(plan: MatmulPlan) -> list[str]:
     scalars = [step.argument for step in steps if not step.axes]
     return [
         *(f"{name} = jnp.asarray({name}, jnp.float32)" for name in scalars),
-        f"_check_arguments({', '.join([m, n, *(step.argument for step in steps)])})",
+        f"_check_arguments({parameters.checked(plan, m, n)})",
     ]
 
 

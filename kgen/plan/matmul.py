@@ -77,8 +77,13 @@ def resolve(source: SourcedSpec) -> Candidate:
     return _with_out_layout(_with_stages(candidate))
 
 
-def finish(candidate: Candidate) -> MatmulPlan:
-    """Returns the plan of a candidate that broke no rule."""
+def finish(candidate: Candidate, *, may_differentiate: bool) -> MatmulPlan:
+    """Returns the plan of a candidate that broke no rule.
+
+    Args:
+      candidate: The candidate.
+      may_differentiate: Whether its spec could ask for gradients.
+    """
     spec = candidate.spec
     return MatmulPlan(
         name=spec.kernel.name,
@@ -137,6 +142,7 @@ def finish(candidate: Candidate) -> MatmulPlan:
         gpu_batch=_gpu_batch(candidate),
         torch=candidate.torch,
         autodiff=candidate.autodiff,
+        may_differentiate=may_differentiate,
     )
 
 

@@ -199,6 +199,7 @@ class MatmulPlan:
       gpu_batch: Leading dimensions of both at the `gpu_shapes`.
       torch: Whether the module has a function for PyTorch's tensors.
       autodiff: Whether the function can be differentiated.
+      may_differentiate: Whether the spec could ask for that.
     """
 
     name: str
@@ -250,6 +251,7 @@ class MatmulPlan:
     gpu_batch: tuple[int, ...] = ()
     torch: bool = False
     autodiff: bool = False
+    may_differentiate: bool = False
 
     @property
     def op(self) -> str:

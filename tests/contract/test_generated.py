@@ -34,6 +34,8 @@ ALLOWED = {
     "torch",
 }
 DISPATCH = {"matmul_h200"}
+# What others call.
+PUBLIC = {"reference", "matmul", "matmul_torch", "glu"}
 REQUIRED = {
     "fp16_128x128",
     "bf16_128x128",
@@ -52,6 +54,71 @@ def imports(tree):
             yield from (alias.name for alias in node.names)
         if isinstance(node, ast.ImportFrom):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def read(nodes):
+    """Returns the names that code reads."""
+    return {
+        node.id
+        for each in nodes
+        for node in ast.walk(each)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
+
+
+def defined(node):
+    """Yields the names that a statement or a target itself defines."""
+    match node:
+        case ast.Import() | ast.ImportFrom():
+            for alias in node.names:
+                yield (alias.asname or alias.name).partition(".")[0]
+        case ast.FunctionDef() | ast.ClassDef():
+            yield node.name
+        case ast.Name(ctx=ast.Store()):
+            yield node.id
+
+
+def scopes(tree):
+    """Yields names and the code that may read them."""
+    closed = ast.FunctionDef | ast.ClassDef
+    for each in tree.body:
+        for node in [each] if isinstance(each, closed) else ast.walk(each):
+            yield defined(node), tree.body
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.Lambda):
+            code = function.body if isinstance(function.body, list) else [function.body]
+            for node in (node for each in code for node in ast.walk(each)):
+                yield defined(node), code
+            if not is_rule(function):
+                arguments = ast.walk(function.args)
+                yield (
+                    each.arg for each in arguments if isinstance(each, ast.arg)
+                ), code
+
+
+def is_rule(function):
+    """Whether it is the rule of a derivative, whose parameters JAX tells."""
+    decorators = getattr(function, "decorator_list", ())
+    return any(getattr(each, "attr", "") == "defjvp" for each in decorators)
+
+
+def unused(tree):
+    """Returns the names that nothing reads, but for those that say so themselves."""
+    return {
+        name
+        for names, code in scopes(tree)
+        for name in {*names} - read(code)
+        if name.strip("_")
+    }
+
+
+def loops_of_one(tree):
+    """Yields the lines of loops over fewer than two things that are written out."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For | ast.comprehension):
+            over = node.iter
+            if isinstance(over, ast.Tuple | ast.List) and len(over.elts) < 2:
+                yield over.lineno
 
 
 def test_the_catalogue_is_there():
@@ -91,23 +158,43 @@ def test_functions_fit_a_screen_and_lines_fit_the_page(path):
             assert node.end_lineno - node.lineno < 44, node.name
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
-def test_every_name_is_used(path):
+@pytest.mark.parametrize("path", MODULES + TESTS, ids=lambda path: path.stem)
+def test_every_name_is_used_and_every_loop_turns(path):
     tree = ast.parse(path.read_text("utf-8"))
-    public = {"reference", "matmul", "matmul_torch", "glu"}
-    defined = {
-        target.id
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        for target in ast.walk(node.targets[0])
-        if isinstance(target, ast.Name)
-    } | {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    used = {
-        node.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    }
-    assert defined - used - public == set()
+    assert {name for name in unused(tree) if not name.startswith("test_")} <= PUBLIC
+    assert list(loops_of_one(tree)) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("import math", {"math"}),
+        ("A, B = 1, 2\nprint(B)", {"A"}),
+        ("def f(): pass", {"f"}),
+        ("def f(x, *, y): return x\nf(1, y=2)", {"y"}),
+        ("def f(x):\n    y = x\nf(1)", {"y"}),
+        ("def f():\n    def g(): pass\nf()", {"g"}),
+        ("print(lambda x, _: 1)", {"x"}),
+        ("@g.defjvp\ndef _(x, y): return x", set()),
+        ("@g.defjvp\ndef _(x, y):\n    z = x", {"z"}),
+    ],
+)
+def test_names_that_nothing_reads_are_seen(source, names):
+    assert unused(ast.parse(source)) == names
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("for x in (1,): pass", [1]),
+        ("for x in []: pass", [1]),
+        ("y = 1\nz = [x for x in (1,)]", [2]),
+        ("for x in (1, 2): pass", []),
+        ("for x in y: pass", []),
+    ],
+)
+def test_loops_of_one_turn_are_seen(source, lines):
+    assert list(loops_of_one(ast.parse(source))) == lines
 
 
 def test_the_committed_kernels_are_what_the_specs_say(monkeypatch):

@@ -31,6 +31,7 @@ from kgen.verify.upstream import _operations
 
 GENERATED = Path(__file__).parents[2] / "generated"
 MODULES = sorted(path.stem for path in GENERATED.glob("*.py"))
+FORWARD_ONLY = [name for name in MODULES if not name.endswith("_autodiff")]
 # One for each way in which a template calls its kernel.
 WAYS = (
     "bf16_64x64",
@@ -185,6 +186,90 @@ def test_another_rank_is_refused_by_name(each):
             ValueError, match=rf"\b{name} must have .*, got (shape )?\("
         ):
             jax.eval_shape(each.function, *operands)
+
+
+def test_what_is_no_array_is_refused(each):
+    for index, right in enumerate(each.operands):
+        if right.shape == ():
+            continue  # A scalar is converted, be it a list.
+        for other in (None, [[1.0]], {"a": 1.0}):
+            operands = list(each.operands)
+            operands[index] = other
+            with pytest.raises(TypeError, match="is not a valid JAX type"):
+                each.function(*operands)
+
+
+def differentiated(function, operands):
+    """Differentiates a function at operands, of which only shapes are known."""
+
+    def pulled_back(*operands):
+        out, pull_back = jax.vjp(function, *operands)
+        return pull_back(out)
+
+    return jax.eval_shape(pulled_back, *operands)
+
+
+@pytest.mark.parametrize("each", FORWARD_ONLY, indirect=True)
+def test_it_says_that_it_has_no_gradient_rule(each):
+    message = (
+        "^(matmul|glu) has no gradient rule: (render its spec with auto|define one)"
+    )
+    with pytest.raises(TypeError, match=message):
+        differentiated(each.function, each.operands)
+
+
+@pytest.mark.parametrize(
+    "name", ["bf16_64x64", "bf16_128x128_batched", "fp16_glu_gelu"]
+)
+def test_every_way_to_differentiate_is_refused(name):
+    known = citizen(name)
+    first, *others = (jnp.zeros(each.shape, each.dtype) for each in known.operands)
+
+    def of_first(first):
+        return known.function(first, *others)
+
+    mapped = jax.vmap(known.function, in_axes=(0, *[None] * len(others)))
+    for refused in (
+        lambda: jax.jvp(of_first, (first,), (first,)),
+        lambda: jax.linearize(of_first, first),
+        lambda: jax.vjp(of_first, first),
+        lambda: jax.grad(lambda first: of_first(first).astype("float32").sum())(first),
+        lambda: jax.hessian(of_first)(first),
+        lambda: jax.vjp(jax.jit(of_first), first),
+        lambda: jax.vjp(jax.checkpoint(of_first), first),
+        lambda: jax.vjp(mapped, first[None], *others),
+        lambda: jax.vmap(lambda first: jax.vjp(of_first, first)[0])(first[None]),
+    ):
+        with pytest.raises(TypeError, match="has no gradient rule"):
+            refused()
+
+
+def test_a_constant_of_what_is_differentiated_is_none_of_it(way):
+    def weighted(weight, *operands):
+        kept = map(lax.stop_gradient, operands)
+        return weight * jnp.sum(
+            jax.tree.leaves(way.function(*kept))[0], dtype="float32"
+        )
+
+    def gradient(weight, *operands):
+        return jax.grad(weighted)(weight, *operands)
+
+    assert avals(gradient, struct((), "float32"), *way.operands)
+
+
+def test_its_user_may_define_the_rule(way):
+    @jax.custom_vjp
+    def function(*operands):
+        return way.function(*operands)
+
+    def forward(*operands):
+        return function(*operands), operands
+
+    function.defvjp(forward, lambda operands, _: operands)
+    gradients = differentiated(function, way.operands)
+    assert [(each.shape, each.dtype) for each in gradients] == [
+        (each.shape, each.dtype) for each in way.operands
+    ]
 
 
 def test_it_can_be_mapped_over_all_operands_or_one(each):

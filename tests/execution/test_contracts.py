@@ -60,17 +60,22 @@ REFUSALS = [
         "if k > b_k:",
         "b alone has twice the k: it takes that",
     ),
-    ("bf16_128x256_any", "operand.ndim != 2", "operand.ndim > 2", "a is of shape [24]"),
     (
         "bf16_128x256_any",
-        "operand.ndim != 2",
+        "jax.typeof(operand).ndim != 2",
+        "operand.ndim > 2",
+        "a is of shape [24]",
+    ),
+    (
+        "bf16_128x256_any",
+        "jax.typeof(operand).ndim != 2",
         "operand.ndim < 2",
         "a is of shape [1, 8, 24]",
     ),
     ("bf16_128x256_any", "if num_sms < 1:", "if num_sms < 0:", "num_sms is 0"),
     (
         "bf16_bias_silu_any",
-        "if bias.shape != (n,):",
+        "if jax.typeof(bias).shape != (n,):",
         "if bias.ndim != 1:",
         "bias is of shape [1], not [16]: it takes that",
     ),
@@ -82,7 +87,7 @@ REFUSALS = [
     ),
     (
         "e4m3_128x128_block_scaled",
-        "if scale.shape != shape:",
+        "if jax.typeof(scale).shape != shape:",
         "if False:",
         "a_scale is of shape [129, 1], not [128, 1]: it takes that",
     ),
@@ -100,8 +105,8 @@ REFUSALS = [
     ),
     (
         "bf16_128x256_autodiff",
-        '("k", k, 256)',
-        '("k", k, 64)',
+        "if k % 256:",
+        "if k % 64:",
         "k is 64, no multiple of 256, to differentiate: it takes that",
     ),
     (

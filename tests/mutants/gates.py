@@ -28,7 +28,7 @@ FAULTS = (
     Fault(
         SWAPPED,
         BOTH,
-        (("kernel(x, w_gate, w_up)", "kernel(x, w_up, w_gate)"),),
+        (("_forward_only(x, w_gate, w_up)", "_forward_only(x, w_up, w_gate)"),),
     ),
     Fault(
         SWAPPED,
@@ -45,7 +45,7 @@ FAULTS = (
     Fault(
         ONE_WEIGHT,
         SILU,
-        (("kernel(x, w_gate, w_up)", "kernel(x, w_gate, w_gate)"),),
+        (("_forward_only(x, w_gate, w_up)", "_forward_only(x, w_gate, w_gate)"),),
     ),
     Fault(ONE_SUM, SILU, (("plgpu.wgmma(up_acc", "plgpu.wgmma(gate_acc"),)),
     Fault(

@@ -68,7 +68,7 @@ STATE = "jnp.where(first, start, jnp.where(last, stop, steady))"
 SNAKE = "plgpu.planar_snake(tile.index[0], tiles, "
 RUN = "(a_gmem.at[rows, :], b_gmem.at[:, columns], allocations=ring)"
 ACROSS = "    {0} = {0} * CLUSTER + lax.axis_index"
-SUM = "kernel(a, b).sum(axis=0).astype(DTYPE)"
+SUM = "kernel(*_forward_only(a, b)).sum(axis=0).astype(DTYPE)"
 TURN = "out_smem.T[...] = plgpu.layout_cast(product, plgpu.Layout.WGMMA_TRANSPOSED)"
 SWAPPED_WGMMA = "b_smem.at[:, _wg_columns()].T, a_smem.T"
 SLOT = "out_smem.at[piece % STORE_SLOTS]"
@@ -232,7 +232,7 @@ FAULTS = (
             ("(SPLIT_K, m, n), jnp.float32)", "(SPLIT_K, m, n), DTYPE)"),
             ("jnp.float32, transforms=OUT_TRANSFORMS", "DTYPE, transforms=TRANSFORMS"),
             ("return acc[...]  #", "return acc[...].astype(DTYPE)  #"),
-            (SUM, SUM.replace("kernel(a, b)", "kernel(a, b).astype(jnp.float32)")),
+            (SUM, SUM.replace(".sum", ".astype(jnp.float32).sum")),
         ),
     ),
     Fault(numerics.SCALED, (SPLIT,), ((SUM, SUM.replace("sum", "mean")),)),

@@ -201,7 +201,7 @@ class TestChecksOfArguments:
             (
                 "",
                 '"bias"',
-                "    if bias.shape != (n,):\n"
+                "    if jax.typeof(bias).shape != (n,):\n"
                 '        raise ValueError(f"bias must have shape ({n},), got '
                 '{bias.shape}")\n'
                 "    if bias.dtype != jnp.bfloat16:\n"
@@ -210,21 +210,21 @@ class TestChecksOfArguments:
             (
                 "",
                 '"residual"',
-                "    if residual.shape != (m, n):\n"
+                "    if jax.typeof(residual).shape != (m, n):\n"
                 '        raise ValueError(f"residual must have shape ({m}, {n}), got '
                 '{residual.shape}")\n',
             ),
             (
                 "",
                 '"scale"',
-                "    if alpha.shape != ():\n"
+                "    if jax.typeof(alpha).shape != ():\n"
                 '        raise ValueError(f"alpha must have shape (), got '
                 '{alpha.shape}")\n',
             ),
             (
                 "[shapes]\nbatch = true\n",
                 '"residual"',
-                "    if residual.shape[-2:] != (m, n):\n",
+                "    if jax.typeof(residual).shape[-2:] != (m, n):\n",
             ),
         ],
         ids=["vector", "matrix", "scalar", "batch"],
