@@ -15,7 +15,7 @@ OF_A, OF_B = "of_a", "of_b"
 
 def view(plan: MatmulPlan) -> dict[str, object]:
     """Returns the values that gradients add or change, to come after all others'."""
-    plain = {
+    plain: dict[str, object] = {
         "differentiates": plan.autodiff,
         "differentiates_product": plan.autodiff and not plan.epilogue,
         "tests_gradients": plan.test.gradients,

@@ -41,8 +41,8 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "dtype": plan.operand_dtype,
         **_operand_dtypes(plan),
         "out_dtype": plan.out_dtype,
-        "has_own_out_dtype": plan.out_dtype != plan.operand_dtype,
-        "OUT_DTYPE": schedule.out_dtype(plan),
+        "has_own_out_dtype": schedule.has_own_out_dtype(plan),
+        "result_dtype": _result_dtype(plan),
         "STORE_DTYPE": schedule.store_dtype(plan),
         "out_type": _out_type(plan),
         "cast": "" if plan.split_k > 1 or plan.epilogue else _cast(plan),
@@ -136,6 +136,12 @@ def _out_type(plan: MatmulPlan) -> str:
         return f"(({one},) * num_outputs,)"
     outputs = len(epilogue.outputs(plan))
     return one if outputs == 1 else f"({one},) * {outputs}"
+
+
+def _result_dtype(plan: MatmulPlan) -> str:
+    """Returns the result's dtype as a standalone test names it."""
+    name = schedule.out_dtype(plan)
+    return name if name.startswith("jnp.") else f"module.{name}"
 
 
 def _result(plan: MatmulPlan) -> str:

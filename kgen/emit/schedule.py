@@ -3,6 +3,7 @@
 from kgen.emit import batches, epilogue, scales, store
 from kgen.emit.edges import count, out_shape
 from kgen.emit.operands import out_dims
+from kgen.epilogue.steps import FLOAT32
 from kgen.float8 import SUM_BITS
 from kgen.layouts import COLUMN, is_transposed
 from kgen.plan.model import MatmulPlan
@@ -186,7 +187,15 @@ def store_dtype(plan: MatmulPlan) -> str:
 
 def out_dtype(plan: MatmulPlan) -> str:
     """Returns the name of the result's dtype."""
-    return "DTYPE" if plan.out_dtype == plan.operand_dtype else "OUT_DTYPE"
+    if plan.out_dtype == plan.operand_dtype:
+        return "DTYPE"
+    return "OUT_DTYPE" if has_own_out_dtype(plan) else "jnp.float32"
+
+
+def has_own_out_dtype(plan: MatmulPlan) -> bool:
+    """Whether a module names its result's dtype: float32 sums of parts of K have it."""
+    summed = plan.split_k > 1 and plan.out_dtype == FLOAT32
+    return plan.out_dtype != plan.operand_dtype and not summed
 
 
 def out_transforms(plan: MatmulPlan) -> list[str]:

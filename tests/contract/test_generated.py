@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from commands import kgen
+from tidy import loops_of_one, unused
 
 from kgen.emit import provenance
 
@@ -56,71 +57,6 @@ def imports(tree):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def read(nodes):
-    """Returns the names that code reads."""
-    return {
-        node.id
-        for each in nodes
-        for node in ast.walk(each)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    }
-
-
-def defined(node):
-    """Yields the names that a statement or a target itself defines."""
-    match node:
-        case ast.Import() | ast.ImportFrom():
-            for alias in node.names:
-                yield (alias.asname or alias.name).partition(".")[0]
-        case ast.FunctionDef() | ast.ClassDef():
-            yield node.name
-        case ast.Name(ctx=ast.Store()):
-            yield node.id
-
-
-def scopes(tree):
-    """Yields names and the code that may read them."""
-    closed = ast.FunctionDef | ast.ClassDef
-    for each in tree.body:
-        for node in [each] if isinstance(each, closed) else ast.walk(each):
-            yield defined(node), tree.body
-    for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef | ast.Lambda):
-            code = function.body if isinstance(function.body, list) else [function.body]
-            for node in (node for each in code for node in ast.walk(each)):
-                yield defined(node), code
-            if not is_rule(function):
-                arguments = ast.walk(function.args)
-                yield (
-                    each.arg for each in arguments if isinstance(each, ast.arg)
-                ), code
-
-
-def is_rule(function):
-    """Whether it is the rule of a derivative, whose parameters JAX tells."""
-    decorators = getattr(function, "decorator_list", ())
-    return any(getattr(each, "attr", "") == "defjvp" for each in decorators)
-
-
-def unused(tree):
-    """Returns the names that nothing reads, but for those that say so themselves."""
-    return {
-        name
-        for names, code in scopes(tree)
-        for name in {*names} - read(code)
-        if name.strip("_")
-    }
-
-
-def loops_of_one(tree):
-    """Yields the lines of loops over fewer than two things that are written out."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.For | ast.comprehension):
-            over = node.iter
-            if isinstance(over, ast.Tuple | ast.List) and len(over.elts) < 2:
-                yield over.lineno
-
-
 def test_the_catalogue_is_there():
     assert {path.stem for path in MODULES} >= REQUIRED
     assert {path.stem for path in TESTS} == {f"test_{path.stem}" for path in MODULES}
@@ -162,7 +98,7 @@ def test_functions_fit_a_screen_and_lines_fit_the_page(path):
 def test_every_name_is_used_and_every_loop_turns(path):
     tree = ast.parse(path.read_text("utf-8"))
     assert {name for name in unused(tree) if not name.startswith("test_")} <= PUBLIC
-    assert list(loops_of_one(tree)) == []
+    assert loops_of_one(tree) == []
 
 
 @pytest.mark.parametrize(
@@ -194,7 +130,7 @@ def test_names_that_nothing_reads_are_seen(source, names):
     ],
 )
 def test_loops_of_one_turn_are_seen(source, lines):
-    assert list(loops_of_one(ast.parse(source))) == lines
+    assert loops_of_one(ast.parse(source)) == lines
 
 
 def test_the_committed_kernels_are_what_the_specs_say(monkeypatch):

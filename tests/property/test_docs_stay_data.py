@@ -76,6 +76,10 @@ def test_a_rendered_module_says_the_doc(doc):
         ('"""Another."""\n', "yields another docstring than meant"),
         ('"""Doc."""\n"x".join("y")\n', "a statement that does not belong there"),
         ('"""Doc."""\nassert f()\n', "a statement that does not belong there"),
+        (
+            '"""Doc."""\nos.environ.setdefault("A", f())\n',
+            "a statement that does not belong there",
+        ),
     ],
 )
 def test_code_where_data_was_meant_is_refused(source, fault):

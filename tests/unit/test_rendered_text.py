@@ -5,15 +5,20 @@ import ast
 import pytest
 from made import plan
 from oldest import newest_only
+from tidy import loops_of_one, unused
 
 from kgen import module_text
 from kgen.emit.render import render, render_unformatted
+from kgen.errors import SpecError
 
 pytestmark = newest_only
 
 PERSISTENT = "[schedule]\nwarp_specialized = true\npersistent = true\n"
 SINGLE = "[tile]\nm = 64\nn = 64\n" + PERSISTENT + "num_compute_wgs = 1\n"
 GLU = '[kernel]\nname = "gated"\nop = "glu"\n'
+SUMMED = (
+    "[schedule]\nwarp_specialized = true\nsplit_k = 2\n" '[dtypes]\nout = "float32"\n'
+)
 TORCH = "[module]\ntorch = true\n" + PERSISTENT
 
 
@@ -243,6 +248,101 @@ class TestChecksOfArguments:
     def test_several_are_checked_in_a_loop(self, tmp_path):
         source = text(tmp_path, chain('"scale"', '"bias"'))
         assert body(source, "_check_arguments").count("raise ValueError") == 2
+
+
+class TestGradientRules:
+    @pytest.mark.parametrize(
+        ("kernel", "tables", "remedy"),
+        [
+            ("", "", "render its spec with autodiff = true"),
+            ("", PERSISTENT, "render its spec with autodiff = true"),
+            (
+                'layout = "tt"\n',
+                chain('"bias"'),
+                "render its spec with autodiff = true",
+            ),
+            (
+                "",
+                "[shapes]\nbatch = true\n",
+                "define one around it with jax.custom_vjp",
+            ),
+            ("", TORCH, "define one around it with jax.custom_vjp"),
+            # Its gradients would need other tiles.
+            (
+                'layout = "nt"\n',
+                "[tile]\nm = 64\nn = 8\nk = 64\n",
+                "define one around it with jax.custom_vjp",
+            ),
+        ],
+    )
+    def test_a_module_without_one_says_what_its_spec_allows(
+        self, tmp_path, kernel, tables, remedy
+    ):
+        source = text(tmp_path, f"[kernel]\n{kernel}{tables}")
+        message = f"matmul has no gradient rule: {remedy}"
+        assert f"raise TypeError('{message}')" in body(source, "_")
+        try:
+            plan(tmp_path, f"[kernel]\nautodiff = true\n{kernel}{tables}")
+        except SpecError:
+            assert "autodiff" not in remedy
+        else:
+            assert "autodiff" in remedy
+
+    def test_a_gated_linear_unit_has_its_own_name(self, tmp_path):
+        source = text(tmp_path, GLU + PERSISTENT)
+        assert "'glu has no gradient rule: define one around it" in body(source, "_")
+
+    def test_a_module_with_one_is_not_forward_only(self, tmp_path):
+        source = text(tmp_path, "[kernel]\nautodiff = true\n")
+        assert "_forward_only" not in source
+        assert "TypeError: an operand is no array." in source
+
+
+class TestChecksOfGradients:
+    def test_one_size_is_checked_without_a_loop(self, tmp_path):
+        source = text(tmp_path, "[kernel]\nautodiff = true\n" + PERSISTENT)
+        assert body(source, "_check_gradients") == (
+            "def _check_gradients(a):\n"
+            "    _, k = a.shape\n"
+            "    if k % 128:\n"
+            "        raise ValueError(f'to differentiate, k must be a multiple of 128, "
+            "got {k}')"
+        )
+
+    def test_one_height_is_checked_without_a_loop(self, tmp_path):
+        spec = '[kernel]\nautodiff = true\nlayout = "nt"\n[shapes]\nedge = "any"\n'
+        assert body(text(tmp_path, spec), "_check_gradients") == (
+            "def _check_gradients(b):\n"
+            "    n, _ = b.shape\n"
+            "    if n > MAX_M:\n"
+            "        raise ValueError(f'to differentiate, n must be at most {MAX_M}, "
+            "got {n}')"
+        )
+
+    def test_several_are_checked_in_loops(self, tmp_path):
+        spec = '[kernel]\nautodiff = true\nlayout = "tt"\n[tile]\nm = 64\nn = 128\nk = 32\n'
+        found = body(text(tmp_path, spec), "_check_gradients")
+        assert found.count("for name, size, unit in ((") == 1
+        assert found.count("for name, size in (('k', k), ('n', n)):") == 1
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        chain('"scale"', '"scale_rows"'),
+        "[shapes]\nbatch = true\n" + chain('"scale_columns"'),
+        SUMMED + chain('"silu"'),
+        SUMMED + '[shapes]\nedge = "any"\n',
+        "[kernel]\nautodiff = true\n" + chain('"bias"\nalong = "m"'),
+        "[kernel]\nautodiff = true\n" + SUMMED,
+    ],
+)
+def test_a_variant_has_no_name_and_no_loop_too_many(tmp_path, spec):
+    made = render(plan(tmp_path, spec), verified=False, prove=False)
+    for source in (made.source, made.test_source):
+        names = unused(ast.parse(source)) - {"matmul", "reference"}
+        assert [name for name in names if not name.startswith("test_")] == []
+        assert loops_of_one(ast.parse(source)) == []
 
 
 class TestGatedLinearUnits:
