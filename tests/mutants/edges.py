@@ -16,7 +16,7 @@ ONE_PADDED_ELSEWHERE = Kind(
 ANY = ("any_edge",)
 
 FAULTS = (
-    Fault(NOT_CUT, ANY, (("(_pad(a), _pad(b))[:m, :n]", "(_pad(a), _pad(b))"),)),
+    Fault(NOT_CUT, ANY, (("(_pad(a), _pad(b)))[:m, :n]", "(_pad(a), _pad(b)))"),)),
     Fault(NOT_PADDED, ANY, (("_pad(a), ", "a, "),)),
     Fault(
         PADDED_BEFORE,
