@@ -379,3 +379,29 @@ def test_the_function_for_tensors_is_named_and_said_not_to_be_verified(tmp_path)
         "module does not cover it. Made for jax"
     ) in found
     assert "PyTorch" not in docstrings(text(tmp_path, PERSISTENT))["module"]
+
+
+SCALES = ('"scale_rows"', '"scale_columns"')
+PIECES = "[store]\nn = 64\n" + PERSISTENT
+
+
+@pytest.mark.parametrize(
+    ("spec", "at_once"),
+    [
+        ("[tile]\nm = 128\nn = 256\n" + chain(*SCALES), True),
+        ("[tile]\nm = 128\nn = 256\n" + chain('"bias"', '"relu"'), True),
+        # The first copy would wait for all of the exponentials.
+        ("[tile]\nm = 128\nn = 256\n" + chain('"bias"', '"gelu"'), False),
+        # Nothing is loaded for the pieces, or another part for each.
+        ("[tile]\nm = 128\nn = 256\n" + chain('"relu"'), False),
+        ("[tile]\nm = 128\nn = 256\n" + chain('"bias"', '"residual"'), False),
+        # 192 registers of accumulator, and 48 for the vector.
+        ("[tile]\nm = 256\nn = 192\n" + chain('"bias"'), False),
+    ],
+)
+def test_vectors_are_loaded_once_where_they_fit(tmp_path, spec, at_once):
+    stages = "[pipeline]\nmax_concurrent_steps = 2\n"
+    store = body(text(tmp_path, PIECES + stages + spec), "_store")
+    before, loop = store.split("for piece in")
+    assert ("_epilogue(" in before) == at_once
+    assert ("_epilogue(" in loop) != at_once
