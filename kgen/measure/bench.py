@@ -1,12 +1,14 @@
 """Measures kernels at sizes, one after the other, and collects what was found.
 
 Each kernel and size has a process of its own with a time limit; this process never
-touches the GPU.
+touches the GPU. What is verified besides is verified before, several at once: nothing is
+timed meanwhile.
 """
 
 import dataclasses
 import json
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -21,12 +23,16 @@ from kgen.measure.problem import Problem
 from kgen.measure.results import Document, Machine, Record
 from kgen.plan.dtypes import default_out
 from kgen.verify import verify
-from kgen.verify.request import GLU, GPU, MATMUL, Request, RequestCase
+from kgen.verify.request import GLU, GPU, MATMUL, Request, RequestCase, Verdict
+from kgen.workers import in_threads
 
 SESSION = "kgen.measure.worker:on_gpu"
 """What workers measure with."""
 
 PROBE_S = 120.0
+MOST_VERIFIED = 8
+"""Kernels that are verified at once: each holds operands on the GPU."""
+
 LEAST_S = 45.0
 """Seconds before the deadline in which no further job begins."""
 
@@ -149,11 +155,13 @@ def measure(
     machines = {arch: probe(arch) for arch in {job.request.arch for job in jobs}}
     sweeps: dict[Problem, sweep.Sweep] = {}
     records: list[Record] = []
-    for job in jobs:
+    left = deadline - time.monotonic()
+    verdicts = _verdicts(jobs, _within(options, left), stage)
+    for job, verdict in zip(jobs, verdicts, strict=True):
         left = deadline - time.monotonic()
         if left < LEAST_S:
             return
-        records.append(_record(job, _within(options, left), sweeps, stage))
+        records.append(_record(job, verdict, _within(options, left), sweeps, stage))
         yield Document(
             kind=results.KIND,
             format=results.FORMAT,
@@ -164,19 +172,39 @@ def measure(
         )
 
 
+def _verdicts(
+    jobs: Sequence[Job], options: Options, stage: Callable[[Job, str], None]
+) -> list[Verdict | None]:
+    """Returns what the level `gpu` says of every job; None where it is not asked."""
+    if not options.verify:
+        return [None] * len(jobs)
+
+    def run(job: Job) -> Verdict:
+        stage(job, "verifying")
+        return verify(job.request, levels=(GPU,), timeout=options.timeout, cache=False)
+
+    cores = len(os.sched_getaffinity(0))
+    return list(
+        in_threads(
+            run,
+            jobs,
+            jobs=min(cores, MOST_VERIFIED),
+            track=lambda futures, _: futures,
+            doing="verifying",
+        )
+    )
+
+
 def _record(
     job: Job,
+    verdict: Verdict | None,
     options: Options,
     sweeps: dict[Problem, sweep.Sweep],
     stage: Callable[[Job, str], None],
 ) -> Record:
     """Measures one job."""
     record = _begun(job)
-    if options.verify:
-        stage(job, "verifying")
-        verdict = verify(
-            job.request, levels=(GPU,), timeout=options.timeout, cache=False
-        )
+    if verdict is not None:
         record = dataclasses.replace(record, verification=verdict.levels)
         if (failure := verdict.failure) is not None:
             return dataclasses.replace(record, detail=f"kgen verify: {failure}")
