@@ -84,11 +84,17 @@ def run_one(directory, name):
     print(json.dumps(bool((result == expected).all())))
 
 
+def told_by_ptxas(text):
+    """Returns registers and spilled bytes that ptxas told."""
+    report = ptxas.parse(text)
+    spilled = [kernel.spill_store_bytes for kernel in report.kernels]
+    return {
+        "registers": report.registers,
+        "spilled_bytes": max(spilled, default=None),
+    }
+
+
 def outcome_of(directory, name):
-    from gpu_proof import told_by_ptxas
-
-    from kgen.verify import ptxas
-
     done = subprocess.run(
         [sys.executable, __file__, "--run", str(directory), "--module", name],
         capture_output=True,
@@ -112,9 +118,27 @@ def outcome_of(directory, name):
     }
 
 
-def run_all(directory, out):
-    from gpu_proof import machine
+def machine():
+    import jax
 
+    device = jax.devices()[0]
+    driver = subprocess.run(
+        ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.strip()
+    return {
+        "device": device.device_kind,
+        "compute_capability": getattr(device, "compute_capability", None),
+        "driver": driver,
+        "jax": jax.__version__,
+        "platform_version": " ".join(device.client.platform_version.split()),
+        "python": sys.version.split()[0],
+    }
+
+
+def run_all(directory, out):
     result = {"machine": machine(), "kernels": []}
     for wgs, m, n in TILES:
         outcome = outcome_of(directory, f"wgs{wgs}_{m}x{n}")
