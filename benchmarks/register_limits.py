@@ -17,7 +17,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.path.insert(0, str(HERE.parent))
+from kgen.verify import ptxas  # noqa: E402
 
 # Compute warpgroups (0: not warp-specialised), rows and columns of the CTA's tile.
 TILES = [
