@@ -116,9 +116,9 @@ def planted(fault: Fault, base: Base) -> Mutant:
 
 
 def digest(kernel: Mutant | Base) -> str:
-    """Returns a digest of what a kernel does: comments and layout do not count."""
+    """Returns a digest of what a kernel does: words and refusals do not count."""
     request = dataclasses.asdict(kernel.request)
-    request["source"] = ast.unparse(ast.parse(kernel.source))
+    request["source"] = code_of_kernel(kernel.source)
     for case in request["cases"]:
         if case["num_sms"] is None:
             del case["num_sms"]
@@ -127,6 +127,47 @@ def digest(kernel: Mutant | Base) -> str:
                 del case[name]
     parts = [request[field] for field in ("source", "layout", "operand_dtype", "cases")]
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
+
+
+def code_of_kernel(source: str) -> str:
+    """Returns code without what nothing runs on a GPU for.
+
+    That is docstrings, comments and layout, checks of operands and arguments, and what
+    refuses derivatives.
+    """
+    return ast.unparse(_OfKernel().visit(ast.parse(source)))
+
+
+class _OfKernel(ast.NodeTransformer):
+    """Leaves out what `code_of_kernel` does."""
+
+    def visit_Module(self, node: ast.Module) -> ast.AST:
+        return self._without_docstring(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST | None:
+        decorators = map(ast.unparse, node.decorator_list)
+        if node.name.startswith("_check_") or node.name == "_forward_only":
+            return None
+        if "_forward_only.defjvp" in decorators:
+            return None
+        return self._without_docstring(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        match node.args:
+            case [
+                ast.Starred(value=ast.Call(func=ast.Name(id="_forward_only")) as all)
+            ]:
+                node.args = all.args
+        return node
+
+    def _without_docstring[Node: (ast.Module, ast.FunctionDef)](
+        self, node: Node
+    ) -> Node:
+        if ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+        self.generic_visit(node)
+        return node
 
 
 def resized(request: Request, sizes: tuple[int, int, int]) -> Request:
