@@ -23,7 +23,7 @@ from kgen.targets import Asked, find_targets  # noqa: E402
 from kgen.verify import verify  # noqa: E402
 from kgen.verify.request import GPU  # noqa: E402
 
-AT_ONCE = 8
+AT_ONCE = 12
 
 
 def prove(target, limit):
