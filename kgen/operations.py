@@ -174,6 +174,12 @@ def sources_digest(operation: Operation) -> str:
 
 def _points() -> tuple[importlib.metadata.EntryPoint, ...]:
     """Returns the entry points of plug-ins; a name of kgen's own stays kgen's."""
+    return _points_on(tuple(sys.path))
+
+
+@functools.lru_cache(maxsize=1)
+def _points_on(_path: tuple[str, ...]) -> tuple[importlib.metadata.EntryPoint, ...]:
+    """Reads what every installed package says, so not again while the path is the same."""
     points = importlib.metadata.entry_points(group=GROUP)
     return tuple(point for point in points if point.name not in OWN)
 

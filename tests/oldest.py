@@ -16,25 +16,39 @@ newest_only = pytest.mark.skipif(
 )
 """For what uses JAX, but none of what differs between its versions."""
 
-
 LEFT_OUT = pytest.mark.skipif(
     IS_OLDEST_JAX, reason="with the oldest JAX, every third kernel only"
 )
 """For two kernels of three."""
 
+LEFT_TO_OLDEST = pytest.mark.skipif(
+    not IS_OLDEST_JAX, reason="every sixth kernel runs with the oldest JAX only"
+)
+"""For every second of the others: as many run with both."""
+
+IN_ONE = pytest.mark.skip(reason="runs with the oldest JAX, or with a newer one only")
+
+
+def marks_of(index):
+    """Returns the marks of one of many.
+
+    Of six, four are for a newer JAX, one is for the oldest, and the first for both.
+    """
+    if index % 3:
+        return [LEFT_OUT]
+    return [LEFT_TO_OLDEST] if index % 6 else []
+
 
 def every_third(values):
-    """Returns tuples as parameters; with the oldest JAX two of three are skipped."""
+    """Returns tuples as parameters: a third is for the oldest JAX, most for a newer."""
     return [
-        pytest.param(*value, marks=[LEFT_OUT] if index % 3 else [])
-        for index, value in enumerate(values)
+        pytest.param(*value, marks=marks_of(index)) for index, value in enumerate(values)
     ]
 
 
 def in_turns(values):
     """Returns tuples as parameters: a third is for the oldest JAX, the others are not."""
-    skip = pytest.mark.skip(reason="runs with the oldest JAX, or with a newer one only")
     return [
-        pytest.param(*value, marks=[skip] if bool(index % 3) == IS_OLDEST_JAX else [])
+        pytest.param(*value, marks=[IN_ONE] if bool(index % 3) == IS_OLDEST_JAX else [])
         for index, value in enumerate(values)
     ]
