@@ -42,7 +42,8 @@ def marks_of(index):
 def every_third(values):
     """Returns tuples as parameters: a third is for the oldest JAX, most for a newer."""
     return [
-        pytest.param(*value, marks=marks_of(index)) for index, value in enumerate(values)
+        pytest.param(*value, marks=marks_of(index))
+        for index, value in enumerate(values)
     ]
 
 

@@ -12,15 +12,12 @@ import numpy as np
 import pytest
 from jax.experimental.pallas import mosaic_gpu as plgpu
 from made import module, plan
-from mutants.nursery import Nursery
 from oldest import every_third
 
 from kgen.emit.render import render
 from kgen.pipeline import request_of
 from kgen.verify import RequestCase
-from kgen.verify.request import LOWER, SIMULATE, STATIC
 
-TIMEOUT = 60.0
 BATCH, ANY = "[shapes]\nbatch = true\n", '[shapes]\nbatch = true\nedge = "any"\n'
 RING = "[pipeline]\nmax_concurrent_steps = 2\n"
 TILE = "[tile]\nm = 64\nn = 64\n"
@@ -116,14 +113,6 @@ KERNELS = {
 }
 
 
-@pytest.fixture(scope="module")
-def prover():
-    """Verifies modules in children of one process that has imported JAX."""
-    nursery = Nursery((STATIC, LOWER, SIMULATE), TIMEOUT, x64=False)
-    yield nursery
-    nursery.close()
-
-
 @pytest.mark.parametrize("name", every_third([(name,) for name in KERNELS]))
 def test_a_batch_is_right(name, prover, tmp_path):
     layout, order, tables, leading, size, num_sms = KERNELS[name]
@@ -133,7 +122,7 @@ def test_a_batch_is_right(name, prover, tmp_path):
     (m, n, k), (a_batch, b_batch) = size, leading
     case = RequestCase(m=m, n=n, k=k, num_sms=num_sms, a_batch=a_batch, b_batch=b_batch)
     request = request_of(made, render(made, verified=False, prove=False))
-    verdict = prover.verify(dataclasses.replace(request, cases=(case,)))
+    verdict = prover.verify(dataclasses.replace(request, cases=(case,)), x64=False)
     assert verdict.passed, verdict.failure
 
 

@@ -22,7 +22,6 @@ from jax import lax
 from jax.experimental.pallas import mosaic_gpu as plgpu
 from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
-from mutants.nursery import nursery
 
 from kgen import targets
 from kgen.verify import lower
@@ -444,14 +443,8 @@ SIMULATED = {
 }
 
 
-@pytest.fixture(scope="module")
-def simulator():
-    with nursery((SIMULATE,), 60.0) as started:
-        yield started
-
-
 @pytest.mark.parametrize("case", SIMULATED)
-def test_what_is_mapped_is_right(simulator, case):
+def test_what_is_mapped_is_right(prover, case):
     kernel, function, axes, operands, result = SIMULATED[case]
     request = Request(
         name=f"mapped_{kernel}",
@@ -465,7 +458,7 @@ def test_what_is_mapped_is_right(simulator, case):
         reference="reference",
         beside=json.dumps({kernel: (GENERATED / f"{kernel}.py").read_text("utf-8")}),
     )
-    verdict = simulator.verify(request)
+    verdict = prover.verify(request, levels=(SIMULATE,))
     assert verdict.passed, verdict.failure
 
 

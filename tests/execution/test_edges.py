@@ -6,15 +6,12 @@ import runpy
 import pytest
 from alone import NO_KGEN, run_tests
 from made import plan
-from mutants.nursery import Nursery
 from oldest import every_third
 
 from kgen.emit.render import render
 from kgen.pipeline import request_of
 from kgen.verify import RequestCase
-from kgen.verify.request import LOWER, SIMULATE, STATIC
 
-TIMEOUT = 60.0
 ANY = '[shapes]\nedge = "any"\n'
 RING = "[pipeline]\nmax_concurrent_steps = 2\n"
 TWO_WGS = "[schedule]\nwarp_specialized = true\n"
@@ -114,14 +111,6 @@ KERNELS = {
 }
 
 
-@pytest.fixture(scope="module")
-def prover():
-    """Verifies modules in children of one process that has imported JAX."""
-    nursery = Nursery((STATIC, LOWER, SIMULATE), TIMEOUT, x64=False)
-    yield nursery
-    nursery.close()
-
-
 @pytest.mark.parametrize("name", every_third((each,) for each in KERNELS))
 def test_every_size_passes(name, prover, tmp_path):
     layout, order, tables, sizes = KERNELS[name]
@@ -132,7 +121,7 @@ def test_every_size_passes(name, prover, tmp_path):
         for (m, n, k), sms in sizes
     )
     request = request_of(made, render(made, verified=False, prove=False))
-    verdict = prover.verify(dataclasses.replace(request, cases=cases))
+    verdict = prover.verify(dataclasses.replace(request, cases=cases), x64=False)
     assert verdict.passed, str(verdict.failure)
 
 

@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 from jax.experimental.pallas import mosaic_gpu as plgpu
 from made import module, plan
-from mutants.nursery import Nursery
 from oldest import every_third
 
 from kgen.emit.render import render
 from kgen.pipeline import request_of
 from kgen.targets import Asked, find_targets
-from kgen.verify.request import LOWER, SIMULATE, STATIC, RequestCase
+from kgen.verify.request import RequestCase
 
-TIMEOUT = 60.0
 HEAD = '[kernel]\nautodiff = true\nlayout = "{}"\n'
 RING = "[pipeline]\nmax_concurrent_steps = 2\n"
 TILE = "[tile]\nm = 64\nn = 64\n" + RING
@@ -63,14 +61,6 @@ CASES = {
     ),
 }
 INTERPRET = plgpu.InterpretGPUParams()
-
-
-@pytest.fixture(scope="module")
-def prover():
-    """Verifies modules in children of one process that has imported JAX."""
-    nursery = Nursery((STATIC, LOWER, SIMULATE), TIMEOUT)
-    yield nursery
-    nursery.close()
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,8 @@
 
 import pytest
 from made import plan, request_at
-from mutants.nursery import Nursery
 from oldest import every_third
 
-from kgen.verify.request import LOWER, SIMULATE, STATIC
-
-TIMEOUT = 30.0
 NT = '[kernel]\nlayout = "nt"\n'
 E4M3 = '[dtypes]\na = "float8_e4m3fn"\nb = "float8_e4m3fn"\n'
 E5M2 = '[dtypes]\na = "float8_e5m2"\nb = "float8_e5m2"\n'
@@ -113,16 +109,8 @@ SCHEDULES = {
 }
 
 
-@pytest.fixture(scope="module")
-def prover():
-    """Verifies modules in children of one process that has imported JAX."""
-    nursery = Nursery((STATIC, LOWER, SIMULATE), TIMEOUT, x64=False)
-    yield nursery
-    nursery.close()
-
-
 @pytest.mark.parametrize("name", every_third((each,) for each in SCHEDULES))
 def test_schedule_passes(name, prover, tmp_path):
     tables, sizes = SCHEDULES[name]
-    verdict = prover.verify(request_at(plan(tmp_path, tables, name), sizes))
+    verdict = prover.verify(request_at(plan(tmp_path, tables, name), sizes), x64=False)
     assert verdict.passed, str(verdict.failure)

@@ -8,15 +8,12 @@ import numpy as np
 import pytest
 from jax.experimental.pallas import mosaic_gpu as plgpu
 from made import module, plan
-from mutants.nursery import Nursery
 from oldest import every_third
 
 from kgen.emit.render import render
 from kgen.pipeline import request_of
 from kgen.targets import Asked, find_targets
-from kgen.verify.request import LOWER, SIMULATE, STATIC, RequestCase
-
-TIMEOUT = 60.0
+from kgen.verify.request import LOWER, SIMULATE, RequestCase
 
 HEAD = '[kernel]\nautodiff = true\nlayout = "{}"\n'
 RING = "[pipeline]\nmax_concurrent_steps = 2\n"
@@ -40,14 +37,6 @@ CASES = {
 INTERPRET = plgpu.InterpretGPUParams()
 
 
-@pytest.fixture(scope="module")
-def prover():
-    """Verifies modules in children of one process that has imported JAX."""
-    nursery = Nursery((STATIC, LOWER, SIMULATE), TIMEOUT, x64=False)
-    yield nursery
-    nursery.close()
-
-
 @pytest.mark.parametrize(
     ("layout", "tables"), every_third(CASES.values()), ids=list(CASES)
 )
@@ -57,7 +46,7 @@ def test_gradients_are_exact(tmp_path, prover, layout, tables):
     m, n, k = (67, 69, 61) if made.any_edge else made.units_to_differentiate
     num_sms = made.cluster if made.persistent else None
     few = RequestCase(m=m, n=2 * n, k=k, num_sms=num_sms, differentiate=True)
-    verdict = prover.verify(dataclasses.replace(request, cases=(few,)))
+    verdict = prover.verify(dataclasses.replace(request, cases=(few,)), x64=False)
     assert verdict.passed, str(verdict.failure)
 
 
@@ -67,9 +56,13 @@ def test_smem_is_as_planned_where_the_rings_go_around(tmp_path, prover, name):
     made = plan(tmp_path, HEAD.format(layout) + tables, name)
     request = request_of(made, render(made, verified=False, prove=False))
     _, around = (case for case in request.cases if case.differentiate)
-    assert prover.verify(dataclasses.replace(request, cases=(around,))).passed
+    assert prover.verify(
+        dataclasses.replace(request, cases=(around,)), x64=False
+    ).passed
     short = dataclasses.replace(around, grad_b_smem_bytes=around.grad_b_smem_bytes - 8)
-    failure = prover.verify(dataclasses.replace(request, cases=(short,))).failure
+    failure = prover.verify(
+        dataclasses.replace(request, cases=(short,)), x64=False
+    ).failure
     assert failure.level == LOWER
     assert "the lowered kernels ask for" in failure.detail
 
@@ -202,7 +195,7 @@ def test_faults_are_found(tmp_path, prover, edit, message):
     wrong = dataclasses.replace(
         request, source=rendered.source.replace(*edit), cases=(case,)
     )
-    failure = prover.verify(wrong).failure
+    failure = prover.verify(wrong, x64=False).failure
     assert failure is not None
     assert failure.level == SIMULATE
     assert message in failure.detail

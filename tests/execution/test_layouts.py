@@ -5,13 +5,10 @@ import itertools
 import pytest
 from alone import NO_KGEN, run_tests
 from made import plan, request_at
-from mutants.nursery import Nursery
 from oldest import every_third
 
 from kgen.emit.render import render
-from kgen.verify.request import LOWER, SIMULATE, STATIC
 
-TIMEOUT = 30.0
 RING = "[pipeline]\nmax_concurrent_steps = 2\n"
 TWO_WGS = "[schedule]\nwarp_specialized = true\n"
 ONE_WG = TWO_WGS + "num_compute_wgs = 1\n"
@@ -50,20 +47,12 @@ CASES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def prover():
-    """Verifies modules in children of one process that has imported JAX."""
-    nursery = Nursery((STATIC, LOWER, SIMULATE), TIMEOUT, x64=False)
-    yield nursery
-    nursery.close()
-
-
 @pytest.mark.parametrize(("schedule", "layout", "order"), every_third(CASES))
 def test_layout_passes(schedule, layout, order, prover, tmp_path):
     tables, size = SCHEDULES[schedule]
     kernel = f'[kernel]\nlayout = "{layout}"\nout_order = "{order}"\n'
     made = plan(tmp_path, kernel + tables + RING, schedule)
-    verdict = prover.verify(request_at(made, (size,)))
+    verdict = prover.verify(request_at(made, (size,)), x64=False)
     assert verdict.passed, str(verdict.failure)
 
 

@@ -2,13 +2,10 @@
 
 import pytest
 from made import plan, request_at
-from mutants.nursery import Nursery
 from oldest import every_third
 
 from kgen.emit.render import render
-from kgen.verify.request import LOWER, SIMULATE, STATIC
 
-TIMEOUT = 30.0
 NT = '[kernel]\nlayout = "nt"\n'
 TILE = "[tile]\nm = 64\nn = 64\n"
 WIDE = "[tile]\nm = 64\nn = {}\n"
@@ -105,19 +102,11 @@ SCHEDULES = {
 }
 
 
-@pytest.fixture(scope="module")
-def prover():
-    """Verifies modules in children of one process that has imported JAX."""
-    nursery = Nursery((STATIC, LOWER, SIMULATE), TIMEOUT, x64=False)
-    yield nursery
-    nursery.close()
-
-
 @pytest.mark.parametrize("name", every_third((each,) for each in SCHEDULES))
 def test_schedule_passes(name, prover, tmp_path):
     tables, sizes = SCHEDULES[name]
     made = plan(tmp_path, tables + RING, name)
-    verdict = prover.verify(request_at(made, sizes))
+    verdict = prover.verify(request_at(made, sizes), x64=False)
     assert verdict.passed, str(verdict.failure)
 
 

@@ -9,6 +9,7 @@ writes the results of its levels as a line of JSON to stdout.
 """
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,6 @@ from kgen.verify import process
 from kgen.verify.request import FAILED, IMPORT, LevelResult, Request, Verdict
 from kgen.verify.worker import Events, Worker
 
-ONE_MODE = "--not-in-x64-mode"
 PRELOADED = (
     "jax.experimental.pallas.mosaic_gpu",
     "kgen.verify.static",
@@ -41,17 +41,14 @@ class Nursery:
     Args:
       levels: The levels that every module goes through.
       timeout: Seconds that each level may take.
-      x64: Whether to simulate in x64 mode as well, as `kgen verify` does.
     """
 
-    def __init__(
-        self, levels: Sequence[str], timeout: float, *, x64: bool = True
-    ) -> None:
+    def __init__(self, levels: Sequence[str], timeout: float) -> None:
         self._levels, self._timeout = list(levels), timeout
         self._directory = tempfile.TemporaryDirectory(prefix="kgen-mutants-")
         directory = Path(self._directory.name)
         self._process = subprocess.Popen(
-            [sys.executable, "-P", str(Path(__file__)), *([] if x64 else [ONE_MODE])],
+            [sys.executable, "-P", str(Path(__file__))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -60,18 +57,28 @@ class Nursery:
             env=process._environment(str(directory), directory, gpu=False),
         )
 
-    def verify(self, request: Request, *, leave_out: str = "") -> Verdict:
+    def verify(
+        self,
+        request: Request,
+        *,
+        levels: Sequence[str] = (),
+        timeout: float | None = None,
+        x64: bool = True,
+    ) -> Verdict:
         """Returns what `kgen.verify.verify` says without its cache.
 
         Args:
           request: The module and what it is verified for.
-          leave_out: A level that is not run.
+          levels: The levels that it goes through, if not those that every module does.
+          timeout: Seconds that each of them may take, if not as long as for all.
+          x64: Whether to simulate in x64 mode as well, as `kgen verify` does.
         """
         job = {
             "request": request.to_json(),
-            "levels": [level for level in self._levels if level != leave_out],
+            "levels": list(levels or self._levels),
             "directory": self._directory.name,
-            "timeout": self._timeout,
+            "timeout": timeout or self._timeout,
+            "x64": x64,
         }
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -87,16 +94,6 @@ class Nursery:
         self._directory.cleanup()
 
 
-@contextlib.contextmanager
-def nursery(levels: Sequence[str], timeout: float) -> Iterator[Nursery]:
-    """Starts a nursery and ends it."""
-    started = Nursery(levels, timeout)
-    try:
-        yield started
-    finally:
-        started.close()
-
-
 def _run(job: dict[str, Any]) -> list[LevelResult]:
     """Verifies one module in a child."""
     reading, writing = os.pipe()
@@ -104,6 +101,8 @@ def _run(job: dict[str, Any]) -> list[LevelResult]:
     if child == 0:
         os.setsid()
         os.close(reading)
+        if not job["x64"]:
+            sys.modules["kgen.verify.simulate"].X64_MODES = (False,)  # type: ignore[attr-defined]
         Worker(job, Events(os.fdopen(writing, "wb"))).run()
         os._exit(0)  # JAX's threads must not hold up the end.
     os.close(writing)
@@ -146,8 +145,7 @@ def main() -> None:
     os.dup2(2, 1)
     for name in PRELOADED:
         importlib.import_module(name)
-    if ONE_MODE in sys.argv:
-        sys.modules["kgen.verify.simulate"].X64_MODES = (False,)  # type: ignore[attr-defined]
+    gc.freeze()  # No child looks through what they all share.
     version = str(sys.modules["jax"].__version__)
     for line in sys.stdin:
         verdict = Verdict(levels=tuple(_run(json.loads(line))), jax_version=version)
