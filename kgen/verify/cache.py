@@ -1,8 +1,9 @@
 """Remembers passed verdicts in the user's cache directory.
 
-A verdict stands for one text of a module, one request, one verifier and one JAX. The
-digests in the comments above a module's imports tell of its making and do not count: a
-template that renders the same code needs no new proof. Only passed verdicts are kept. Whatever is wrong with the cache, verification still works: an
+A verdict stands for one text of a module, one request, one verifier and one JAX. What
+the comments above a module's imports tell of its making does not count: a template that
+renders the same code needs no new proof, nor does the same code in another place. Only
+passed verdicts are kept. Whatever is wrong with the cache, verification still works: an
 entry that cannot be read is a miss, one that cannot be written is not kept.
 """
 
@@ -18,7 +19,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from kgen.code import without_digests
+from kgen.code import without_making
 from kgen.verify.request import Request, Verdict
 
 DIRECTORY_VARIABLE = "KGEN_CACHE_DIR"
@@ -64,7 +65,12 @@ def verifier_sources() -> list[Path]:
 
 def key(request: Request, levels: Sequence[str]) -> str:
     """Returns the name of the verdict on `request`."""
-    proven = dataclasses.replace(request, source=without_digests(request.source))
+    beside: dict[str, str] = json.loads(request.beside)
+    proven = dataclasses.replace(
+        request,
+        source=without_making(request.source),
+        beside=json.dumps({n: without_making(text) for n, text in beside.items()}),
+    )
     parts = {
         "request": proven.to_json(),
         "levels": list(levels),
