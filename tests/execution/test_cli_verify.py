@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from commands import kgen
+from oldest import newest_only
 
 ROOT = Path(__file__).parents[2]
 FOREIGN = Path(__file__).parent / "kernels" / "foreign.py"
@@ -54,6 +55,7 @@ def test_the_module_as_it_is_passes():
     assert last == "1 verified."
 
 
+@newest_only
 def test_a_spec_is_rendered_and_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copy(ROOT / "specs" / "bf16_64x64.toml", tmp_path)
@@ -146,6 +148,7 @@ def test_a_hanging_function_ends_within_its_limit(tmp_path):
     assert time.monotonic() - start < 60
 
 
+@newest_only
 @pytest.mark.parametrize("shape", ["int32[64,128]", "float32[64,2,4]"])
 def test_results_of_any_dtype_and_rank(shape):
     command = ("verify", f"{FOREIGN}:counted", "--shape", shape, "--reference")
@@ -156,6 +159,7 @@ def test_results_of_any_dtype_and_rank(shape):
     assert "elements are wrong, the first at [0" in done.stdout
 
 
+@newest_only
 def test_what_is_small_in_a_result_is_not_forgiven():
     shape = ("--shape", "float32[128,64]", "--reference", "plain_exponential")
     done = kgen("verify", f"{FOREIGN}:exponential", *shape)

@@ -15,6 +15,7 @@ from alone import NO_KGEN, run_tests
 from commands import kgen
 from dispatched import write_dispatch
 from jax.experimental.pallas import mosaic_gpu as plgpu
+from oldest import newest_only
 
 from kgen.emit.placement import PLAIN, Placement, place
 from kgen.emit.render import render
@@ -51,6 +52,7 @@ def request(plan, placement=PLAIN):
     return request_of(plan, module, placement=placement)
 
 
+@newest_only
 def test_it_is_verified_with_its_kernels(plan):
     verdict = verify(request(plan), cache=False)
     assert verdict.passed, verdict.failure
@@ -89,6 +91,7 @@ def test_a_kernel_that_is_missing(plan):
     assert "No module named 'skinny'" in verdict.failure.detail
 
 
+@newest_only
 def test_a_broken_kernel_beside_is_found(plan):
     asked = request(plan)
     texts = json.loads(asked.beside)
@@ -101,6 +104,7 @@ def test_a_broken_kernel_beside_is_found(plan):
     assert verdict.failure.level == "simulate"
 
 
+@newest_only
 @pytest.mark.parametrize("package", ["", "mine.kernels"])
 def test_verify_takes_the_kernels_beside_a_file(tmp_path, monkeypatch, package):
     monkeypatch.chdir(tmp_path)

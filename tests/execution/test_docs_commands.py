@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from oldest import IS_OLDEST_JAX
+from oldest import IS_OLDEST_JAX, newest_only
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -189,6 +189,7 @@ def test_the_local_hooks_are_those_of_the_manifest():
             assert hook[key] == original[key]
 
 
+@newest_only
 def test_the_page_on_operations_does_what_it_says(tmp_path, environment):
     """Its commands need the files of two pages, and the example to install."""
     pytest.importorskip("pip", reason="builds a package with pip")

@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from made import load, module
@@ -82,6 +83,7 @@ def plan_or_problems(text):
             return None, error.problems
 
 
+@pytest.mark.without_jax
 @settings(max_examples=1000, deadline=None)
 @given(specs())
 def test_an_epilogue_is_planned_or_refused_with_reasons(text):
@@ -97,6 +99,7 @@ def test_an_epilogue_is_planned_or_refused_with_reasons(text):
     assert made.smem.total <= made.smem.limit
 
 
+@pytest.mark.without_jax
 @settings(max_examples=60, deadline=None)
 @given(specs())
 def test_a_module_is_python_and_says_what_it_computes(text):

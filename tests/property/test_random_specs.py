@@ -1,5 +1,7 @@
 """Random specs: each is refused with reasons, or becomes a kernel that is right."""
 
+import functools
+import itertools
 import tempfile
 from pathlib import Path
 
@@ -19,68 +21,90 @@ SIZES = st.one_of(
 )
 
 
-@st.composite
-def tables(draw, sizes=SIZES, shared=True):
-    """Returns the tables of a spec; most are illegal in one way or another."""
+# Two of five are of float8.
+OPERANDS = 2 * [(dtype, dtype) for dtype in DTYPES] + [
+    *itertools.product(FLOAT8, FLOAT8)
+]
 
-    def maybe(key, values):
-        value = draw(st.none() | values)
-        if value is None:
-            return ""
+
+def one_or_none(key, values, absent):
+    """Returns lines that give a key one of these values, and so many times none."""
+
+    def line(value):
         text = f'"{value}"' if isinstance(value, str) else str(value).lower()
         return f"{key} = {text}\n"
 
-    dtype = draw(st.sampled_from((*DTYPES, *FLOAT8)))
-    other = draw(st.sampled_from(FLOAT8)) if dtype in FLOAT8 else dtype
-    swizzles = st.sampled_from([32, 64, 128, "auto"])
-    return "".join(
-        (
-            "[kernel]\n",
-            maybe("autodiff", st.booleans()),
-            maybe("layout", st.sampled_from(["nn", "nt", "tn", "tt"])),
-            maybe("out_order", st.sampled_from(["row", "column"])),
-            maybe("entry_point", st.sampled_from(["kernel", "pallas_call"])),
-            f'[dtypes]\na = "{dtype}"\nb = "{other}"\n',
-            maybe("out", st.sampled_from(DTYPES)),
-            "[shapes]\n",
-            maybe("edge", st.sampled_from(["exact", "any"])),
-            maybe("batch", st.booleans()),
-            "[tile]\n",
-            *(maybe(key, sizes) for key in "mnk"),
-            "[pipeline]\n",
-            maybe("max_concurrent_steps", st.integers(1, 8)),
-            maybe("delay_release", st.integers(0, 3)),
-            maybe("wgmma_in_flight", st.integers(0, 3)),
-            maybe("promote", st.booleans()),
-            "[scales]\n",
-            maybe("block", st.just(128)) if dtype in FLOAT8 else "",
-            "[schedule]\n",
-            maybe("warp_specialized", st.booleans()),
-            maybe("num_compute_wgs", st.integers(1, 4)),
-            maybe("split", st.sampled_from(["m", "n"])),
-            maybe("memory_registers", st.sampled_from([24, 40, 42, 128, 240])),
-            *(
-                (
-                    maybe("persistent", st.booleans()),
-                    maybe("ping_pong", st.booleans()),
-                    maybe("split_k", st.integers(2, 3)),
-                    maybe("swap_operands", st.booleans()),
-                    "[cluster]\n",
-                    *(maybe(key, st.sampled_from([1, 2])) for key in "mn"),
-                    "[raster]\n",
-                    maybe("order", st.sampled_from(["m", "n"])),
-                    maybe("width", st.integers(1, 3)),
-                )
-                if shared
-                else ()
-            ),
-            "[transforms]\n",
-            maybe("swizzle", swizzles),
-            "[store]\n",
-            maybe("n", sizes),
-            maybe("slots", st.integers(1, 4)),
-        )
+    nothing = [st.sampled_from([""]) for _ in range(absent)]  # Alike are one.
+    return st.one_of(*nothing, values.map(line))
+
+
+def tables(sizes=SIZES, shared=True, absent=1):
+    """Returns the tables of specs; most are illegal in one way or another.
+
+    They are put together once: to make a strategy takes longer than to draw from it.
+
+    Args:
+      sizes: Of tiles.
+      shared: Whether CTAs may share tiles, and tiles a CTA.
+      absent: How many times rather than given a key is absent.
+    """
+    maybe = functools.partial(one_or_none, absent=absent)
+    pieces = (
+        "[kernel]\n",
+        maybe("autodiff", st.booleans()),
+        maybe("layout", st.sampled_from(["nn", "nt", "tn", "tt"])),
+        maybe("out_order", st.sampled_from(["row", "column"])),
+        maybe("entry_point", st.sampled_from(["kernel", "pallas_call"])),
+        "[shapes]\n",
+        maybe("edge", st.sampled_from(["exact", "any"])),
+        maybe("batch", st.booleans()),
+        "[tile]\n",
+        *(maybe(key, sizes) for key in "mnk"),
+        "[pipeline]\n",
+        maybe("max_concurrent_steps", st.integers(1, 8)),
+        maybe("delay_release", st.integers(0, 3)),
+        maybe("wgmma_in_flight", st.integers(0, 3)),
+        maybe("promote", st.booleans()),
+        "[schedule]\n",
+        maybe("warp_specialized", st.booleans()),
+        maybe("num_compute_wgs", st.integers(1, 4)),
+        maybe("split", st.sampled_from(["m", "n"])),
+        maybe("memory_registers", st.sampled_from([24, 40, 42, 128, 240])),
+        *(what_shares(maybe) if shared else ()),
+        "[transforms]\n",
+        maybe("swizzle", st.sampled_from([32, 64, 128, "auto"])),
+        "[store]\n",
+        maybe("n", sizes),
+        maybe("slots", st.integers(1, 4)),
+        "[dtypes]\n",
+        maybe("out", st.sampled_from(DTYPES)),
     )
+    drawn = [st.just(piece) if isinstance(piece, str) else piece for piece in pieces]
+    scale = maybe("block", st.just(128))
+    return st.builds(
+        of_operands, st.sampled_from(OPERANDS), scale, st.tuples(*drawn).map("".join)
+    )
+
+
+def what_shares(maybe):
+    """Yields what has CTAs share tiles, and tiles a CTA."""
+    yield maybe("persistent", st.booleans())
+    yield maybe("ping_pong", st.booleans())
+    yield maybe("split_k", st.integers(2, 3))
+    yield maybe("swap_operands", st.booleans())
+    yield "[cluster]\n"
+    for key in "mn":
+        yield maybe(key, st.sampled_from([1, 2]))
+    yield "[raster]\n"
+    yield maybe("order", st.sampled_from(["m", "n"]))
+    yield maybe("width", st.integers(1, 3))
+
+
+def of_operands(dtypes, scale, rest):
+    """Returns tables that end with those of the operands; float8 may have scales."""
+    a, b = dtypes
+    scales = scale if a in FLOAT8 else ""
+    return f'{rest}a = "{a}"\nb = "{b}"\n[scales]\n{scales}'
 
 
 def plan_or_problems(text):
@@ -125,7 +149,7 @@ SMALL = st.sampled_from([4, 8, 12, 16, 24, 32, 40, 44, 64, 96, 128, 192])
 )
 # CTAs that share tiles are simulated by tests/execution/test_schedules.py.
 @given(
-    tables(sizes=SMALL, shared=False),
+    tables(sizes=SMALL, shared=False, absent=3),
     st.tuples(st.just(2), st.integers(1, 3), st.integers(1, 6)),
     st.tuples(*[st.integers(0, 191)] * 3),
     st.sampled_from(LEADING),

@@ -11,6 +11,8 @@ from kgen.emit.placement import Placement, header_fault, is_module_path, place
 from kgen.emit.render import render
 from kgen.errors import TemplateError
 
+pytestmark = pytest.mark.without_jax
+
 
 @pytest.fixture(scope="module")
 def module(tmp_path_factory):

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from kgen.spec.locate import locate
 
+pytestmark = pytest.mark.without_jax
+
 
 def leaves(value, path=()):
     """Yields the path of every table, key and array element."""
