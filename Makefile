@@ -14,7 +14,7 @@ PYTHON ?= $(firstword $(foreach python,python3 python3.13 python3.12,$(shell \
 	$(python) -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null \
 	&& echo $(python))))
 
-.PHONY: render test lint docs setup clean
+.PHONY: render test lint format types made docs setup clean
 
 render: setup
 	$(VENV)/bin/kgen render specs/fp16_128x128.toml
@@ -22,10 +22,16 @@ render: setup
 test: setup
 	$(VENV)/bin/python -m pytest -n $(JOBS) --dist worksteal
 
-lint: setup
+lint: format types made
+
+format: setup
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/black --check .
+
+types: setup
 	$(VENV)/bin/mypy
+
+made: setup
 	$(VENV)/bin/python -m kgen.docs --check
 	$(VENV)/bin/python benchmarks/report.py --check
 	$(VENV)/bin/kgen render --check

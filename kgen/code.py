@@ -2,8 +2,8 @@
 
 The comments above a module's imports tell from which spec and template it was made, by
 digests, and what it passed. A template that renders the same code needs no new proof, and
-neither that nor a proof needs a new measurement. Nor does
-a module need another proof that is the same in another place.
+neither that nor a proof needs a new measurement. The command that makes a module again
+tells its place: there is no new proof of the same code in another one.
 """
 
 import hashlib
