@@ -18,6 +18,8 @@ ROOFLINE, RATIOS = "roofline.svg", "ratios.svg"
 COMMAND = "kgen bench --plot"
 WIDTH = 760
 LEFT, RIGHT = 70, 20
+LEAST_TFLOPS = 0.01
+"""The least that results tell apart from nothing."""
 _COLOURS = ("#2563eb", "#d97706", "#059669")
 _STYLE = """
     svg { background: #ffffff; color: #1f2328; font: 12px system-ui, sans-serif; }
@@ -76,6 +78,11 @@ def roofline_svg(document: Document) -> str:
     )
 
 
+def _drawn(tflops: float) -> float:
+    """Returns where a rate is drawn: results round what is very slow to nothing."""
+    return max(tflops, LEAST_TFLOPS)
+
+
 class _Roofline:
     """Places rates on logarithmic axes."""
 
@@ -84,7 +91,7 @@ class _Roofline:
     def __init__(self, arch: Arch, records: Sequence[Record]) -> None:
         self._arch, self._records = arch, records
         work = [record.problem.work.intensity for record in records] or [1.0]
-        rates = [r.timing.tflops for r in records if r.timing] or [1.0]
+        rates = [_drawn(r.timing.tflops) for r in records if r.timing] or [1.0]
         peak = max(arch.flops_per_s.values()) / 1e12
         # Whole decades around everything that is drawn.
         self._x = math.floor(math.log10(min(work))), math.ceil(
@@ -99,7 +106,7 @@ class _Roofline:
 
     def y(self, tflops: float) -> float:
         low, high = self._y
-        share = (math.log10(tflops) - low) / (high - low)
+        share = (math.log10(_drawn(tflops)) - low) / (high - low)
         return (
             self.height - self.bottom - share * (self.height - self.top - self.bottom)
         )

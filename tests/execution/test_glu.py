@@ -65,7 +65,7 @@ def test_gate_and_up_may_not_be_swapped(tmp_path):
     plan = made(tmp_path, CASES["silu"])
     rendered = render(plan, verified=False)
     swapped = rendered.source.replace(
-        "kernel(x, w_gate, w_up)", "kernel(x, w_up, w_gate)"
+        "_forward_only(x, w_gate, w_up)", "_forward_only(x, w_up, w_gate)"
     )
     assert swapped != rendered.source
     path, module = imported(tmp_path, swapped)

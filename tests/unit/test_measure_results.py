@@ -450,6 +450,16 @@ def test_drawings_are_well_formed_and_the_same_every_time():
             assert y + h < height
 
 
+def test_a_rate_that_is_nothing_in_the_results_is_drawn():
+    tiny = dataclasses.replace(PROBLEM, shape=(64, 64, 64))
+    slow = record(900.0, shape=tiny.shape, timing=timing(900.0, problem=tiny))
+    assert slow.timing.tflops == 0.0
+    root = parsed(plot.roofline_svg(document(*FULL.results, slow)))
+    (height,) = numbers(root, "height")
+    lowest = max(numbers(c, "cy")[0] for c in root.iter(f"{NAMESPACE}circle"))
+    assert lowest < height
+
+
 def test_drawings_that_cannot_be_written(tmp_path):
     tmp_path.joinpath("file").touch()
     with pytest.raises(FileError, match="file/x: a file stands where a directory"):
