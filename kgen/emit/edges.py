@@ -1,6 +1,6 @@
 """What the matmul templates place about sizes that are no multiples of a tile."""
 
-from kgen.emit import batches, gradients, scales
+from kgen.emit import batches, gradients, least, scales
 from kgen.emit.operands import out_dims
 from kgen.layouts import operand_dims
 from kgen.plan.dtypes import ITEMSIZE
@@ -27,6 +27,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "argument_a": "" if plan.any_edge else f", m a multiple of {m} and k of {k}",
         "argument_b": "" if plan.any_edge else f", n a multiple of {n}",
         "tiling": plan.operand_layout.tiling,
+        **least.view(plan),
         "has_own_out_tiling": plan.any_edge and plan.out_layout != plan.operand_layout,
         "out_tiling": out_tiling,
         "out_tiling_reason": (
@@ -50,7 +51,7 @@ def result(plan: MatmulPlan, cast: str) -> str:
     if not plan.any_edge:
         called = gradients.call(plan, "a", "b", *scales.arguments(plan))
         return batches.reshaped(plan, f"{called}{parts}{cast}")
-    called = gradients.call(plan, "_pad(a)", "_pad(b)")
+    called = gradients.call(plan, *least.padded_operands(plan))
     return batches.reshaped(plan, f"{called}{parts}{cut(plan)}{cast}")
 
 
@@ -68,7 +69,8 @@ def out_shape(plan: MatmulPlan, store_dtype: str) -> str:
     first = ["SPLIT_K"] if plan.split_k > 1 else ["num_matrices"] * plan.batched
     if plan.any_edge:
         tiling = "TILING" if plan.out_layout == plan.operand_layout else "OUT_TILING"
-        padded = f"_padded({shape}, {store_dtype}, {tiling})"
+        at_least = least.of_output(plan)
+        padded = f"_padded({shape}, {store_dtype}, {tiling}{at_least})"
         return f"({first[0]}, *{padded})" if first else padded
     return shape.replace("(", f"({first[0]}, ", 1) if first else shape
 

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
-from kgen.emit import gradients, hardware, parameters, scales
+from kgen.emit import gradients, hardware, least, parameters, scales
 from kgen.epilogue.formulas import added, formula
 from kgen.epilogue.steps import (
     FLOAT32,
@@ -234,7 +234,7 @@ def call(plan: MatmulPlan, blocks: Mapping[str, str]) -> str:
       plan: The plan.
       blocks: What the kernel reads at once along `m` and `n`, as source.
     """
-    operands = ["_pad(a)", "_pad(b)"] if plan.any_edge else ["a", "b"]
+    operands = [*least.padded_operands(plan)] if plan.any_edge else ["a", "b"]
     operands += scales.arguments(plan)
     if plan.differentiates_epilogue:
         operands.append("terms")

@@ -89,6 +89,10 @@ def test_what_is_undefined_beyond_the_end_is_poison():
     ("name", "told"),
     [
         ("broken_promise", "though it promises to stay in bounds"),
+        (
+            "beyond_the_only_tile",
+            "begins at 64 of a dimension of 64, which is one tile",
+        ),
         ("multicast_of_two_tiles", "read different parts of GMEM"),
         ("uncommitted", "are in no group when the kernel ends"),
     ],

@@ -113,6 +113,11 @@ RENDERED = {
     ),
     # Sizes are given below.
     "any_edge": ("", '[shapes]\nedge = "any"\n' + SMALL + RING.format(2), None),
+    "any_edge_pieces": (
+        "",
+        '[shapes]\nedge = "any"\n[tile]\nm = 64\nn = 128\n' + RING.format(2) + PIECES,
+        None,
+    ),
     "batched": ("", BATCH + SMALL + RING.format(2), (2, 1, 3)),
     "batched_a_alone": ("", BATCH + SMALL + RING.format(2), (2, 1, 3)),
     "batched_mixed": ("", BATCH + SMALL + RING.format(2), (2, 1, 3)),
@@ -211,6 +216,8 @@ GATED = {
 }
 # Two tiles along m, three along n, five steps, and none of them whole.
 RAGGED = (67, 131, 261)
+# All that is stored lies in the first of two pieces.
+NARROW = (67, 24, 261)
 # What the persistent ones are told. Of two CTAs one has a single tile.
 NUM_SMS = {
     "persistent_ws": 2,
@@ -261,7 +268,7 @@ def _rendered(
     plan = _plan(name, f'[kernel]\nname = "{name}"\nop = "matmul"\n{kernel}{tables}')
     sizes = (plan.tile_m, plan.tile_n, plan.tile_k)
     m, n, k = (
-        RAGGED
+        (NARROW if name == "any_edge_pieces" else RAGGED)
         if tiles is None
         else (size * count for size, count in zip(sizes, tiles, strict=True))
     )

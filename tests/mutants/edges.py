@@ -12,6 +12,9 @@ PADDED_BEFORE = Kind(
 ONE_PADDED_ELSEWHERE = Kind(
     GROUP, "padded with other than zeros", "what is beyond the end of K is added"
 )
+ONE_TILE = Kind(
+    GROUP, "second tile not padded", "beyond the only one TMA clips nothing"
+)
 
 ANY = ("any_edge",)
 
@@ -43,5 +46,6 @@ FAULTS = (
         ANY,
         (("num_steps=pl.cdiv(k, TILE_K)", "num_steps=k // TILE_K"),),
     ),
+    Fault(ONE_TILE, ("any_edge_pieces",), ((", (0, STORE_N + 1))", ")"),)),
     Fault(indices.LAST_COLUMN_LOST, ANY, (("pl.cdiv(n, TILE_N)", "n // TILE_N"),)),
 )

@@ -126,6 +126,13 @@ GAPS = (
         probes=("undefined_beyond_the_end", "broken_promise"),
     ),
     Gap(
+        name="copies that begin beyond a dimension of a single tile",
+        jax="fills with zeros, or drops what is stored",
+        kgen="are an error: on a GPU JAX leaves such a dimension out of what it tells TMA, "
+        "and with it the place, so that the copy reads or writes the only tile",
+        probes=("beyond_the_only_tile",),
+    ),
+    Gap(
         name="multicast loads (`collective_axes`)",
         jax="every CTA copies for itself",
         kgen="every CTA loads a part for all, so that it writes its peers' slots: a slot "

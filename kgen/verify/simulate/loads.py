@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from kgen.verify.simulate import phases
+from kgen.verify.simulate import phases, units
 from kgen.verify.simulate.pieces import Jax, Place, Site, refused
 from kgen.verify.upstream import jax_version
 
@@ -84,6 +84,7 @@ def interpret_load(
                 _issue,
                 fill=_fill(params["oob_mode"]),
                 cluster=interpreter.cluster_dims,
+                tiles=units.tiling(target_transforms),
                 collective=_collective(interpreter, params["collective_axes"]),
             ),
             interpreter,
@@ -159,6 +160,7 @@ def _issue(
     fill: str,
     cluster: tuple[int, ...],
     collective: tuple[bool, ...],
+    tiles: tuple[int, ...],
 ) -> None:
     shared = site.shared
     position = shared.get_next_tma_thread_id()
@@ -171,6 +173,8 @@ def _issue(
         position=position,
         fill=fill,
     )
+    shape = tuple(shared.buffer_shape_and_dtype(issue.source.key).shape)
+    units.check("the copy from GMEM", issue.source.access, shape, tiles)
     peers = _peers(site, cluster, collective)
     if len(peers) == 1:
         _carry_out([issue])

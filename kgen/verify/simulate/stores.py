@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from kgen.verify.simulate import units
 from kgen.verify.simulate.clocks import AtomicClock
 from kgen.verify.simulate.loads import branch
 from kgen.verify.simulate.pieces import Jax, Place, Site, refused
@@ -69,7 +70,9 @@ def interpret_copy(
 
     def issue(token: Any) -> Any:
         return jax.call(
-            functools.partial(_copy, operation=operation),
+            functools.partial(
+                _copy, operation=operation, tiles=units.tiling(source_transforms)
+            ),
             interpreter,
             token,
             source_info=eqn.source_info,
@@ -147,10 +150,13 @@ def _copy(
     target: Any,
     target_transforms: Any,
     operation: Callable[[Any, Any], Any] | None,
+    tiles: tuple[int, ...],
 ) -> None:
     shared = site.shared
     smem = site.place(source, source_transforms)
     gmem = site.place(target, target_transforms)
+    shape = tuple(shared.buffer_shape_and_dtype(gmem.key).shape)
+    units.check("the copy to GMEM", gmem.access, shape, tiles)
     position = shared.get_next_tma_thread_id()
     clock = shared.incr_clock(site.thread) if site.detects_races else None
     read = None

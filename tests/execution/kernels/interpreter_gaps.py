@@ -327,6 +327,25 @@ def beyond_the_end(x: Any, *, mode: str) -> Any:
     )(x)
 
 
+def beyond_the_only_tile(x: Any) -> Any:
+    """Loads what begins beyond columns that are a single tile."""
+
+    def kernel(x_gmem, out_gmem, smem, loaded):
+        start = pl.multiple_of((lax.axis_index("i") + 1) * SIZE, SIZE)
+        plgpu.copy_gmem_to_smem(x_gmem.at[:, pl.ds(start, SIZE)], smem, loaded)
+        plgpu.barrier_wait(loaded)
+        plgpu.copy_smem_to_gmem(smem, out_gmem)
+        plgpu.wait_smem_to_gmem(0)
+
+    return plgpu.kernel(
+        kernel,
+        out_type=_tile(x.dtype),
+        grid=(1,),
+        grid_names=("i",),
+        scratch_types=[_smem(SIZE, SIZE), plgpu.Barrier()],
+    )(x)
+
+
 def multicast(x: Any, *, free: bool = True, same: bool = True) -> Any:
     """The 2 CTAs of a cluster load every tile of x together."""
 
@@ -617,6 +636,7 @@ WRONG = {
     "broken_promise": Probe(
         functools.partial(beyond_the_end, mode="PROMISE_IN_BOUNDS"), (A,), ZEROS_BEYOND
     ),
+    "beyond_the_only_tile": Probe(beyond_the_only_tile, (A,), np.zeros_like(A)),
     "multicast_of_two_tiles": Probe(
         functools.partial(multicast, same=False), (ROWS,), np.stack([ROWS, ROWS])
     ),
