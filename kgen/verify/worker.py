@@ -15,6 +15,7 @@ stdout. It may be killed, hang or be aborted by JAX at any time; its parent
 import contextlib
 import gc
 import importlib
+import importlib.machinery
 import importlib.util
 import json
 import os
@@ -23,7 +24,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, BinaryIO
 
 from kgen.arch import ARCHS
@@ -187,9 +188,19 @@ class Worker:
         return [describe_line(self.path, line) for line in sorted(numbers)]
 
 
+class _AsItIs(importlib.machinery.SourceFileLoader):
+    """Compiles a file's text: bytecode may be of another of the same second and size."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
+
+
 def load(name: str, path: Path) -> ModuleType:
     """Imports a file under a name."""
-    spec = importlib.util.spec_from_file_location(name, path)
+    loader = _AsItIs(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
