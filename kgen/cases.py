@@ -132,7 +132,7 @@ def differentiated(
     """Returns sizes at which gradients are verified, and the CTAs that share the tiles.
 
     One with few tiles, and one in which every ring goes around: n and m are the depths
-    of the gradients.
+    of the gradients. Where sizes are multiples of nothing, one of a single element, too.
 
     Args:
       units: What m, n and k must be multiples of; ones if they are multiples of nothing.
@@ -143,10 +143,11 @@ def differentiated(
     if units == (1, 1, 1):
         few = edges(blocks, stages)[1][0]
         prime = prime_from(around + 1)
-        return (few, 1), ((prime, prime_from(prime + 1), prime_from(blocks[2])), 2)
+        deep = (prime, prime_from(prime + 1), prime_from(blocks[2]))
+        return (few, 1), (deep, 2), (units, 1)
     m, n, k = units
-    deep = math.ceil(around / m) * m, math.ceil(around / n) * n, k
-    return ((m, 2 * n, 3 * k), 1), (deep, 2)
+    whole = math.ceil(around / m) * m, math.ceil(around / n) * n, k
+    return ((m, 2 * n, 3 * k), 1), (whole, 2)
 
 
 def ragged(size: tuple[int, int, int]) -> tuple[int, int, int]:

@@ -5,7 +5,7 @@ where a copy begins: nothing is clipped beyond that tile, the copy reads or writ
 tile itself. Where a copy of one tile may begin there, the array must have another one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kgen.emit.operands import out_dims
@@ -50,7 +50,7 @@ def padded_operands(plan: MatmulPlan) -> tuple[str, str]:
 def of_output(plan: MatmulPlan) -> str:
     """Returns the least sizes of the output, as a further argument of `_padded`."""
     dims = _names(out_dims(plan, "m", "n"))
-    return _least(dims, _stored(plan), plan.out_layout.tiling)
+    return _least([dims], _stored(plan), plan.out_layout.tiling)
 
 
 def _of_operands(plan: MatmulPlan) -> tuple[str, str]:
@@ -62,7 +62,11 @@ def _of_operands(plan: MatmulPlan) -> tuple[str, str]:
     }
     tiling = plan.operand_layout.tiling
     a, b = (dims.split(", ") for dims in operand_dims(plan.layout))
-    return _least(a, extents, tiling), _least(b, extents, tiling)
+    if not plan.autodiff:
+        return _least([a], extents, tiling), _least([b], extents, tiling)
+    # The products of gradients have operands that lie in memory the other way, too.
+    a_orders, b_orders = ([dims, dims[::-1]] for dims in (a, b))
+    return _least(a_orders, extents, tiling), _least(b_orders, extents, tiling)
 
 
 def _stored(plan: MatmulPlan) -> Mapping[str, Extent]:
@@ -78,14 +82,19 @@ def _stored(plan: MatmulPlan) -> Mapping[str, Extent]:
 
 
 def _least(
-    dims: list[str], extents: Mapping[str, Extent], tiling: tuple[int, int] | None
+    orders: Sequence[list[str]],
+    extents: Mapping[str, Extent],
+    tiling: tuple[int, int] | None,
 ) -> str:
-    found = [
-        f"{extent.name} + 1" if extent.size <= tile and extent.block > tile else "0"
-        for extent, tile in zip(
-            (extents[dim] for dim in dims), tiling or (1, 1), strict=True
-        )
-    ]
+    """Returns the least rows and columns for every order in which dimensions may lie."""
+    found = []
+    for tile, dims in zip(tiling or (1, 1), zip(*orders, strict=True), strict=True):
+        needed = [
+            extents[dim]
+            for dim in dims
+            if extents[dim].size <= tile < extents[dim].block
+        ]
+        found.append(f"{max(needed).name} + 1" if needed else "0")
     return "" if set(found) == {"0"} else f", ({', '.join(found)})"
 
 

@@ -405,3 +405,49 @@ def test_vectors_are_loaded_once_where_they_fit(tmp_path, spec, at_once):
     before, loop = store.split("for piece in")
     assert ("_epilogue(" in before) == at_once
     assert ("_epilogue(" in loop) != at_once
+
+
+ANY = '[shapes]\nedge = "any"\n'
+ONE_WG = PERSISTENT + "num_compute_wgs = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("spec", "padded"),
+    [
+        # A tile of the output is stored at once, or in pieces of two tiles in SMEM.
+        ("[tile]\nm = 64\nn = 64\n" + ONE_WG, ["(m, n), DTYPE, TILING)"]),
+        (
+            "[tile]\nm = 64\nn = 128\n[store]\nn = 64\n"
+            "[transforms]\nout = { swizzle = 64 }\n" + ONE_WG,
+            ["(m, n), DTYPE, OUT_TILING)"],
+        ),
+        # The second piece, warpgroup, CTA or part of K begins beyond the only tile.
+        (
+            "[tile]\nm = 64\nn = 128\n[store]\nn = 64\n" + ONE_WG,
+            ["(m, n), DTYPE, TILING, (0, STORE_N + 1))"],
+        ),
+        (
+            '[tile]\nm = 64\nn = 128\n[schedule]\nwarp_specialized = true\nsplit = "n"\n',
+            ["(m, n), DTYPE, TILING, (0, WG_N + 1))"],
+        ),
+        (
+            "[tile]\nm = 64\nn = 64\n[cluster]\nn = 2\n" + ONE_WG,
+            ["(m, n), DTYPE, TILING, (0, TILE_N + 1))", "_pad(b, (0, TILE_N + 1))"],
+        ),
+        (
+            "[tile]\nm = 64\nn = 64\n[schedule]\nwarp_specialized = true\n"
+            "num_compute_wgs = 1\nsplit_k = 2\n",
+            ["_pad(a, (0, TILE_K + 1))", "_pad(b)"],
+        ),
+        # B lies as rows of k here, and as rows of n where a gradient is computed.
+        (
+            '[kernel]\nautodiff = true\nlayout = "nt"\n'
+            "[tile]\nm = 64\nn = 64\n[cluster]\nn = 2\n" + ONE_WG,
+            ["_pad(b, (0, TILE_N + 1))"],
+        ),
+    ],
+)
+def test_a_second_tile_where_copies_begin_beyond_the_first(tmp_path, spec, padded):
+    source = " ".join(text(tmp_path, ANY + spec).split())
+    for each in padded:
+        assert each in source.replace("( ", "(").replace(" )", ")")
