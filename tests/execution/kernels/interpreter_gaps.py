@@ -305,34 +305,31 @@ def atomics(x: Any) -> Any:
 
 def beyond_the_end(x: Any, *, mode: str) -> Any:
     """Loads a tile of which half is beyond the end."""
-
-    def kernel(x_gmem, out_gmem, smem, loaded):
-        start = pl.multiple_of((lax.axis_index("i") + 1) * (SIZE // 2), SIZE // 2)
-        plgpu.copy_gmem_to_smem(
-            x_gmem.at[pl.ds(start, SIZE)],
-            smem,
-            loaded,
-            oob_mode=getattr(plgpu.OOBFillMode, mode),
-        )
-        plgpu.barrier_wait(loaded)
-        plgpu.copy_smem_to_gmem(smem, out_gmem)
-        plgpu.wait_smem_to_gmem(0)
-
-    return plgpu.kernel(
-        kernel,
-        out_type=_tile(x.dtype),
-        grid=(1,),
-        grid_names=("i",),
-        scratch_types=[_smem(SIZE, SIZE), plgpu.Barrier()],
-    )(x)
+    half = SIZE // 2
+    return _loaded(
+        x, lambda i: (pl.ds(pl.multiple_of((i + 1) * half, half), SIZE),), mode
+    )
 
 
 def beyond_the_only_tile(x: Any) -> Any:
     """Loads what begins beyond columns that are a single tile."""
 
+    def place(i: Any) -> tuple[Any, ...]:
+        return slice(None), pl.ds(pl.multiple_of((i + 1) * SIZE, SIZE), SIZE)
+
+    return _loaded(x, place, "ZEROS")
+
+
+def _loaded(x: Any, place: Callable[[Any], tuple[Any, ...]], mode: str) -> Any:
+    """Loads a tile from a place that depends on the CTA, which is the first."""
+
     def kernel(x_gmem, out_gmem, smem, loaded):
-        start = pl.multiple_of((lax.axis_index("i") + 1) * SIZE, SIZE)
-        plgpu.copy_gmem_to_smem(x_gmem.at[:, pl.ds(start, SIZE)], smem, loaded)
+        plgpu.copy_gmem_to_smem(
+            x_gmem.at[place(lax.axis_index("i"))],
+            smem,
+            loaded,
+            oob_mode=getattr(plgpu.OOBFillMode, mode),
+        )
         plgpu.barrier_wait(loaded)
         plgpu.copy_smem_to_gmem(smem, out_gmem)
         plgpu.wait_smem_to_gmem(0)
