@@ -29,7 +29,10 @@ def without_making(source: str) -> str:
 
 
 def code_digest(source: str) -> str:
-    """Returns 12 hex digits of the SHA-256 of a module's text without its making."""
+    """Returns the first 12 hex digits of a SHA-256 that stands for a module's code.
+
+    It is that of `without_digests`, without what the module passed.
+    """
     head, code = _parted(without_digests(source))
     text = _PASSED.sub("", head) + code
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,7 +1,9 @@
 """The reference in docs/ is what the code says."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,8 @@ from kgen.cli import COMMANDS, EXIT_CODES
 from kgen.errors import ExitCode
 from kgen.rules import all_rules
 from kgen.spec_reference import tables
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_pages_are_up_to_date():
@@ -67,3 +71,17 @@ def test_tables_of_the_pages_are_whole():
         rows = [line for line in text.splitlines() if line.startswith("|")]
         for row in rows:
             assert row.replace("\\|", "").count("|") in (3, 5)
+
+
+def test_lines_of_a_module_that_the_readme_quotes_are_there():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    module = (ROOT / "generated" / "fp16_128x128.py").read_text(encoding="utf-8")
+    lines = module.splitlines()
+    quoted = re.findall(r"fp16_128x128\.py:(\d+): (.+?)  <- ", readme)
+    assert len(quoted) == 2
+    for number, text in quoted:
+        assert lines[int(number) - 1].strip() == text
+    (spec,) = re.findall(r"plgpu\.BlockSpec\nof .*\(fp16_128x128\.py:(\d+)\)", readme)
+    assert "plgpu.BlockSpec(" in lines[int(spec) - 1]
+    (excerpt,) = re.findall(r"```python\n(    def multiply.*?)```", readme, re.DOTALL)
+    assert excerpt in module
