@@ -45,8 +45,25 @@ def persistent(
     that goes around twice in a tile, where one CTA has two tiles and one a single.
     """
     tiles = [m * n for m, n, _ in counts]
-    shares = (1, tiles[1], math.ceil(tiles[2] / 3), tiles[3] // 2 + 1)
+    shares = (1, tiles[1], math.ceil(tiles[2] / 3), unequal(tiles[3]))
     return (*zip(counts, shares, strict=True), ((3, 1, 2 * stages), 2))
+
+
+def unequal(tiles: int, *, least: int = 1) -> int:
+    """Returns the most CTAs that share tiles unequally; one if none do.
+
+    A kernel takes no more CTAs than it needs for as many rounds, and so may take fewer
+    than there are SMs: 3 for 6 tiles and 4 SMs.
+
+    Args:
+      tiles: Tiles of the output.
+      least: How many of them each must have at least.
+    """
+    shares = (ctas for ctas in range(tiles // least, 1, -1) if tiles % ctas)
+    return next(
+        (ctas for ctas in shares if math.ceil(tiles / math.ceil(tiles / ctas)) == ctas),
+        1,
+    )
 
 
 def edges(
@@ -103,15 +120,15 @@ def batches(
         ((1,), (2,)),
         ((2, 1), (3,)),
     )
-    counts = ((2, 1, 3), (1, 2, stages + 1), (2, 1, 1), (1, 3, 2), (1, 1, 2))
-    shares = (1, 4, 2, 4, 3)
+    counts = ((2, 1, 3), (1, 2, stages + 1), (3, 1, 1), (1, 3, 2), (1, 1, 2))
+    shares = (1, 4, 2, 3, 3)
     m, n, k = blocks
     sizes = [(i * m, j * n, steps * k) for i, j, steps in counts]
     if any_edge:
         sizes = [
             (1, 1, 1),
             (m - 1, n + 1, stages * k + 1),
-            (m + 1, n - 1, k - 1),
+            (2 * m + 1, n - 1, k - 1),
             (m, 2 * n + 3, prime_from(k + 3)),
             (prime_from(m // 2), 3, 2 * k),
         ]

@@ -3,6 +3,7 @@
 import math
 import textwrap
 
+from kgen.cases import unequal
 from kgen.emit import batches, epilogue_test
 from kgen.emit.literals import LINE_LENGTH, tuples
 from kgen.float8 import FLOAT8, SUM_BITS, promoted_error
@@ -177,7 +178,7 @@ def _shape(plan: MatmulPlan, case: Case) -> tuple[Size, ...]:
     ctas = case.num_sms // plan.cluster
     if tiles % ctas and tiles < 2 * ctas:
         # JAX 0.11 cannot interpret a CTA with a single tile beside others with two.
-        ctas = max(tiles // 2, 1)
+        ctas = unequal(tiles, least=2)
     return *size, ctas * plan.cluster
 
 

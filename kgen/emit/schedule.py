@@ -289,7 +289,7 @@ def _order(plan: MatmulPlan) -> dict[str, object]:
     all_tiles = "math.prod(tiles)" if plan.batched else "tiles[0] * tiles[1]"
     if plan.persistent:
         sms = "num_sms // CLUSTER" if plan.cluster > 1 else "num_sms"
-        grid, names = [f"min({sms}, {all_tiles})"], ["cta"]
+        grid, names = [f"_num_ctas({all_tiles}, {sms})"], ["cta"]
     elif plan.raster is not None:
         tiles_of = "tiles[1] * tiles[2]" if plan.batched else all_tiles
         grid, names = [tiles_of], ["cta"]

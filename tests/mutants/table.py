@@ -1,9 +1,10 @@
 """Writes docs/mutations.md: which fault is found by what.
 
-    python -m tests.mutants.table [--check] [--only kgen|jax|page]
+    python -m tests.mutants.table [--check] [--only kgen|jax|new|page]
 
 The outcomes are kept in results.json beside this file, and the tests compare them with
-what they find. An outcome of JAX's is measured once for a mutant and a version of JAX.
+what they find. An outcome of JAX's is measured once for a mutant and a version of JAX,
+one of kgen's every time, or with `--only new` where there is none.
 `--check` runs nothing: it says whether the page is that of the outcomes,
 and whether these are of the catalogue's mutants.
 """
@@ -54,7 +55,7 @@ def main() -> int:
     """Measures and writes, or checks; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--only", choices=("kgen", "jax", "page"))
+    parser.add_argument("--only", choices=("kgen", "jax", "new", "page"))
     options = parser.parse_args()
     if options.check:
         return _check()
@@ -63,7 +64,9 @@ def main() -> int:
     _take_over_hardware(catalogue, outcomes)
     if options.only in (None, "kgen"):
         _measure_kgen(catalogue, outcomes)
-    if options.only in (None, "jax"):
+    if options.only == "new":
+        _measure_kgen(_without(catalogue, outcomes, "kgen"), outcomes)
+    if options.only in (None, "jax", "new"):
         _measure_jax(catalogue, outcomes)
     _write(outcomes)
     PAGE.write_text(page(catalogue, outcomes), encoding="utf-8")
@@ -141,8 +144,12 @@ def _measure_jax(catalogue: list[Mutant], outcomes: Outcomes) -> None:
                 f"the usual test refuses a right kernel: {name}: {outcome}"
             )
 
-    unknown = [m for m in catalogue if "jax" not in outcomes["mutants"][m.name]]
-    _in_parallel(run, unknown, outcomes, "jax")
+    _in_parallel(run, _without(catalogue, outcomes, "jax"), outcomes, "jax")
+
+
+def _without(catalogue: list[Mutant], outcomes: Outcomes, column: str) -> list[Mutant]:
+    """Returns the mutants of which the outcome in a column is not known."""
+    return [m for m in catalogue if column not in outcomes["mutants"][m.name]]
 
 
 def _in_parallel(
