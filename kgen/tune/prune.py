@@ -208,9 +208,7 @@ def _deepest(legal: Sequence[Legal]) -> list[Legal]:
     return [each for each in legal if id(each) in kept]
 
 
-def figures(
-    plan: MatmulPlan, shape: Shape, batch: tuple[int, ...] = ()
-) -> Figures:
+def figures(plan: MatmulPlan, shape: Shape, batch: tuple[int, ...] = ()) -> Figures:
     """Returns what the cost model knows of a matmul, or of a gated linear unit."""
     raster = plan.raster
     return Figures(

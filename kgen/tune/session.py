@@ -15,11 +15,13 @@ from kgen.errors import UsageError
 from kgen.layouts import ROW
 from kgen.measure.computed import Computed
 from kgen.measure.problem import Problem, size_text
+from kgen.plan.dispatch import DispatchPlan
 from kgen.plan.model import MatmulPlan
 from kgen.spec import tune
 from kgen.spec.document import document_of, shown, text_of
 from kgen.spec.load import load_file
-from kgen.spec.model import Spec
+from kgen.spec.locate import KeyPath
+from kgen.spec.model import AnySpec, Spec
 from kgen.spec.schema import spec_node
 from kgen.spec.source import SourcedSpec
 from kgen.tune import cost, space
@@ -63,18 +65,26 @@ class Subject:
     candidates: tuple[Legal, ...]
 
     @property
+    def plan(self) -> MatmulPlan:
+        """A plan of the subject: what all of them have in common."""
+        return self._plans[0]
+
+    @property
+    def _plans(self) -> tuple[MatmulPlan, ...]:
+        plans = [each.plan for each in self.candidates]
+        return tuple(plan for plan in plans if isinstance(plan, MatmulPlan))
+
+    @functools.cached_property
     def request(self) -> Request:
         """What is asked of all of them, without a source."""
-        plans = [each.plan for each in self.candidates]
-        assert all(isinstance(plan, MatmulPlan) for plan in plans), "those of products"
-        operation = operations.get(plans[0].op)
-        made = [operations.call(operation, "request", plan, "") for plan in plans]
-        promoted = [each.promoted for each in made]
+        operation = operations.get(self.plan.op)
+        made: Request = operations.call(operation, "request", self.plan, "")
         m, n, k = self.shape
         case = RequestCase(m=m, n=n, k=k, a_batch=self.batch, b_batch=self.batch)
-        # What is right for all of them is right where the fewest sums are promoted.
+        # What the others may be off by, one that promotes fewer sums may be, too.
+        promoted = {plan.promoted for plan in self._plans}
         return dataclasses.replace(
-            made[0], cases=(case,), promoted=max(promoted) if all(promoted) else 0
+            made, cases=(case,), promoted=0 if 0 in promoted else max(promoted)
         )
 
     @property
@@ -134,6 +144,7 @@ def read(path: Path, shape: Shape, batch: tuple[int, ...] = ()) -> Subject:
     document = document_of(text_of(path, name), name)
     op = operations.get(source.spec.kernel.op)
     axes = tune.axes(document, spec_node(op.spec))
+    _refuse_batch(path, source.spec, batch, axes)
     num_sms = ARCHS[source.spec.kernel.arch].num_sms
     candidates = (
         space.of_axes(axes)
@@ -163,12 +174,24 @@ def _refuse_untuned(path: Path, op: str) -> None:
     if op in TUNED:
         return
     allowed = f"  allowed: {', '.join(TUNED)}"
-    if op == DISPATCH:
+    if op == DispatchPlan.op:
         raise UsageError(
             f"{path}: a dispatch has no schedule to tune: it picks among kernels\n"
             f"{allowed}\n  hint: tune the specs of the kernels that it names"
         )
     raise UsageError(f"{path}: {op} cannot be measured yet\n{allowed}")
+
+
+def _refuse_batch(
+    path: Path, spec: AnySpec, batch: tuple[int, ...], axes: Mapping[KeyPath, Any]
+) -> None:
+    """Refuses a batch of a kernel that takes none, whatever is tried."""
+    takes_batch = isinstance(spec, Spec) and spec.shapes.batch
+    if batch and not takes_batch and ("shapes", "batch") not in axes:
+        raise UsageError(
+            f"{path}: {spec.kernel.name} takes no batch\n"
+            "  allowed: M,N,K such as 4096,4096,4096, or shapes.batch = true"
+        )
 
 
 def _cost(legal: Legal, shape: Shape, batch: tuple[int, ...]) -> Cost:
@@ -209,7 +232,7 @@ def tune_subject(
     digest = template_digest(request.op, templates=options.templates)
     render: Any = functools.partial(render_unformatted, templates=options.templates)
     if Computed.of(request).needs_reference:
-        source = render(subject.candidates[0].plan)
+        source = render(subject.plan)
         request = dataclasses.replace(request, source=source)
     setup = Setup(meter=options.meter, request=request.to_json())
     with (
@@ -235,8 +258,7 @@ def tune_subject(
 
 def key_of(subject: Subject, machine: Mapping[str, str], template: str) -> Key:
     """Returns what the results of a search hold for."""
-    plan, spec = subject.candidates[0].plan, subject.source.spec
-    assert isinstance(plan, MatmulPlan), "the plan of a product"
+    plan, spec = subject.plan, subject.source.spec
     assert isinstance(spec, Spec), "the spec of a product"
     return Key(
         op=plan.op,

@@ -107,7 +107,9 @@ class Worker:
         try:
             return self._import(REFERENCE, self._request.source).reference
         except Exception as error:
-            raise UsageError(f"no reference to compare with: {describe(error)}") from None
+            raise UsageError(
+                f"no reference to compare with: {describe(error)}"
+            ) from None
 
     def _import(self, name: str, source: str) -> ModuleType:
         path = self._directory / f"{name}.py"
