@@ -28,6 +28,8 @@ CTA_START_CYCLES = 900  # Barriers, tensor maps, registers.
 # At the end of a step: waiting for the oldest wgmma, or for all of them.
 STEP_CYCLES, DRAIN_CYCLES = 24, 20
 STORE_CYCLES = 500
+# Of an SM: a sum that is promoted is multiplied and added outside of the tensor cores.
+FLOATS_PER_CYCLE = 128
 # CTAs of a cluster wait for each other; those along n need the longer way round.
 CLUSTER_M_CYCLES, CLUSTER_N_CYCLES = 40, 150
 SM_SMEM_BYTES = 233_472
@@ -58,6 +60,7 @@ class Figures:
         is walked row by row.
       matrices: Products of this shape that are computed: of a batch.
       weights: Matrices like B that A is multiplied with, each into a sum of its own.
+      promoted: Whether the sum of every step is added to one in registers.
     """
 
     shape: Shape
@@ -77,6 +80,7 @@ class Figures:
     raster: tuple[str, int] | None = None
     matrices: int = 1
     weights: int = 1
+    promoted: bool = False
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -210,6 +214,8 @@ def _cycles_of_products(figures: Figures) -> float:
     flops = 2 * figures.weights * max(rows, 64) * max(columns, 32) * tile_k
     per_step = flops * figures.itemsize / 2 / FLOPS_PER_CYCLE
     waits = STEP_CYCLES if figures.in_flight else DRAIN_CYCLES / figures.compute_wgs
+    if figures.promoted:
+        waits += 2 * tile_m * tile_n / FLOATS_PER_CYCLE
     along_m, along_n = figures.cluster
     waits += CLUSTER_M_CYCLES * (along_m > 1) + CLUSTER_N_CYCLES * (along_n > 1)
     return figures.steps * (per_step + waits)

@@ -229,4 +229,5 @@ def figures(plan: MatmulPlan, shape: Shape, batch: tuple[int, ...] = ()) -> Figu
         raster=None if raster is None else (raster.order, raster.width),
         matrices=math.prod(batch),
         weights=plan.weights,
+        promoted=plan.promote,
     )

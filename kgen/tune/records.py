@@ -4,7 +4,7 @@ import dataclasses
 import json
 import reprlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Any, Self
 
 from kgen.plan.model import EXACT
@@ -121,9 +121,8 @@ class Record:
             raise ValueError(f"its format is {found!r}, not {FORMAT}")
         _expect(fields, cls)
         key = fields["key"]
-        if isinstance(key, dict):
-            key = {**DEFAULTS, **key}
-        _expect(key, Key)
+        _expect(key, Key, optional=DEFAULTS.keys())
+        key = {**DEFAULTS, **key}
         _check_key(key)
         _check_values(fields)
         key = {
@@ -144,9 +143,9 @@ DEFAULTS = {
 }
 
 
-def _expect(fields: Any, cls: type[Any]) -> None:
+def _expect(fields: Any, cls: type[Any], optional: Set[str] = frozenset()) -> None:
     names = {field.name for field in dataclasses.fields(cls)}
-    if not isinstance(fields, dict) or fields.keys() != names:
+    if not isinstance(fields, dict) or fields.keys() | optional != names:
         found = sorted(fields) if isinstance(fields, dict) else fields
         shown = reprlib.repr(found)
         raise ValueError(f"{cls.__name__.lower()} has {shown}, not {sorted(names)}")
