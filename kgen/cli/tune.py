@@ -120,7 +120,7 @@ def command(
 
     \b
     kgen tune specs/gemm.toml --shape 4096,4096,4096 --write
-    kgen tune specs/gemm.toml --shape 4096,4096,4096 --dry-run
+    kgen tune specs/heads.toml --shape 64x512,512,512 --dry-run
     kgen tune --merge monday.jsonl tuesday.jsonl -o both.jsonl
 
     A run that is interrupted goes on where it ended.

@@ -20,12 +20,15 @@ from kgen.verify.explain import LevelError
 RUNS = 20
 ROWS = 32
 LARGEST_INTEGER = 3
+COLUMN_ELEMENTS = 2**24
+"""Elements of B that are multiplied at once on the host."""
 
 
 class Check(abc.ABC):
     """Whether kernels are right at one size.
 
-    What they must return is computed once, however many of them are checked.
+    What they must return is computed once, however many of them are checked: what takes
+    the device when this is made, and the rest in `compute`.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class Check(abc.ABC):
           LevelError: the kernel is not right.
         """
         self._check_results(kernel.results)
+        self.compute()
         stage("small integers")
         proven = self._check_integers(kernel(*self._integers))
         stage("normal values")
@@ -82,6 +86,10 @@ class Check(abc.ABC):
             f"normal values within the tolerance of float64 in {rows} rows",
             f"the same bits in {runs} runs, into memory that was NaN",
         )
+
+    @abc.abstractmethod
+    def compute(self) -> None:
+        """Computes on the host what is left, unless that is done: it takes no device."""
 
     @abc.abstractmethod
     def _check_integers(self, outputs: Sequence[Any]) -> str:
@@ -105,10 +113,27 @@ class ProductCheck(Check):
     """Whether kernels are right that compute a product alone."""
 
     def __init__(self, problem: Problem) -> None:
-        """Computes the products on JAX's default device, and some rows on the host."""
+        """Draws operands, and multiplies the integers in XLA."""
         super().__init__(problem, integers(problem), normal(problem))
         self._product = exact_product(self._integers, problem)
-        self._expected, self._allowed = _in_float64(self._normal, problem)
+        self._factors: tuple[Any, Any] | None = factors(self._normal, problem)
+        self._expected: Any = None
+        self._allowed: Any = None
+
+    def compute(self) -> None:
+        """Computes some rows of the product of normal values."""
+        if self._factors is None:
+            return
+        self._expected, magnitude = in_float64(*self._factors)
+        self._factors = None
+        self._allowed = compare.tolerance(
+            self._expected,
+            magnitude,
+            reduction=self._problem.shape[2],
+            operand_dtype=self._problem.operand_dtype,
+            out_dtype=self._problem.out_dtype,
+            on_gpu=True,
+        )
 
     def _check_integers(self, outputs: Sequence[Any]) -> str:
         (product,) = outputs
@@ -243,29 +268,28 @@ def rows_of(output: Any, problem: Problem) -> Any:
 
 
 def factors(operands: Sequence[Any], problem: Problem) -> tuple[Any, Any]:
-    """Returns the sampled rows of A and all of B, as [..., k, n], in float64."""
+    """Returns the sampled rows of A and all of B, as [..., k, n], on the host."""
     rows = sampled_rows(problem.shape[0])
     a, b = logical(problem.layout, operands[0], operands[1])
-    a64 = np.asarray(a[..., rows, :]).astype(np.float64)
-    return a64, np.asarray(b).astype(np.float64)
+    return np.asarray(a[..., rows, :]), np.asarray(b)
+
+
+def in_float64(a: Any, b: Any) -> tuple[Any, Any]:
+    """Returns A @ B in float64, and the sums of absolute values of its terms.
+
+    Some columns of B at a time, so that no other copy of all of it is made.
+    """
+    width = max(1, COLUMN_ELEMENTS * b.shape[-1] // b.size)
+    a64 = a.astype(np.float64)
+    parts = []
+    for start in range(0, b.shape[-1], width):
+        b64 = b[..., start : start + width].astype(np.float64)
+        parts.append((a64 @ b64, np.abs(a64) @ np.abs(b64)))
+    product, magnitude = (np.concatenate(each, -1) for each in zip(*parts, strict=True))
+    return product, magnitude
 
 
 def place_of_rows(problem: Problem) -> str:
     """Returns which rows are compared with float64, for people."""
     rows = sampled_rows(problem.shape[0])
     return f"{len(rows)} rows, {rows[0]} to {rows[-1]}, counted from 0"
-
-
-def _in_float64(operands: Sequence[Any], problem: Problem) -> tuple[Any, Any]:
-    """Returns some rows of the product, and how far off a kernel's may be."""
-    a64, b64 = factors(operands, problem)
-    expected = a64 @ b64
-    allowed = compare.tolerance(
-        expected,
-        np.abs(a64) @ np.abs(b64),
-        reduction=problem.shape[2],
-        operand_dtype=problem.operand_dtype,
-        out_dtype=problem.out_dtype,
-        on_gpu=True,
-    )
-    return expected, allowed

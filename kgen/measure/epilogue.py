@@ -5,7 +5,8 @@ all elements with the module's own `reference` in XLA where small integers leave
 to round.
 """
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,14 @@ from kgen.epilogue import numerics
 from kgen.epilogue.steps import FLOAT32, Step, saves, with_argument
 from kgen.float8 import FLOAT8
 from kgen.measure import scales
-from kgen.measure.correct import Check, factors, integers, normal, sampled_rows
+from kgen.measure.correct import (
+    Check,
+    factors,
+    in_float64,
+    integers,
+    normal,
+    sampled_rows,
+)
 from kgen.measure.problem import Problem
 from kgen.measure.rows import Rows
 from kgen.verify.epilogue import Epilogue
@@ -76,27 +84,72 @@ class EpilogueCheck(Check):
         """
         import jax
 
-        whole, self._rows_of_integers = _draw(problem, request, exact=True)
-        some, self._rows_of_normal = _draw(problem, request, exact=False)
-        super().__init__(problem, whole, some, outputs=1 + saves(request.steps))
-        self._wanted: list[Any] = []
-        if self._rows_of_integers.exact:
-            self._wanted = jax.tree.leaves(jax.jit(reference)(*whole))
+        steps = request.steps
+        drawn = _draw(problem, request, exact=True), _draw(
+            problem, request, exact=False
+        )
+        whole, some = (each.operands for each in drawn)
+        super().__init__(problem, whole, some, outputs=1 + saves(steps))
+        self._wanted = jax.tree.leaves(jax.jit(reference)(*whole))
+        self._request = request
+        self._drawn: tuple[_Drawn, ...] = drawn
+        self._rows: list[Rows] = []
+
+    def compute(self) -> None:
+        """Computes some rows of the outputs."""
+        for each in self._drawn:
+            self._rows.append(each.rows(self._problem, self._request))
+        self._drawn = ()
 
     def _check_integers(self, outputs: Sequence[Any]) -> str:
-        self._rows_of_integers.check(outputs, "small integers")
-        if not self._rows_of_integers.exact:
+        self._rows[0].check(outputs, "small integers")
+        if not self._rows[0].exact:
             rows = len(sampled_rows(self._problem.shape[0]))
             return f"small integers within the tolerance of float64 in {rows} rows"
         _check_all(outputs, self._wanted)
         return "small integers as the reference in XLA, bit for bit"
 
     def _check_normal(self, outputs: Sequence[Any]) -> None:
-        self._rows_of_normal.check(outputs, "normal values")
+        self._rows[1].check(outputs, "normal values")
 
 
-def _draw(problem: Problem, request: Request, *, exact: bool) -> tuple[list[Any], Rows]:
-    """Returns all that the function takes, and some rows of what it must return."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Drawn:
+    """What kernels are tried with.
+
+    Attributes:
+      operands: All that the function takes.
+      factors: The sampled rows of A and all of B, as [..., k, n].
+      of_blocks: Scales of A and B, if there are any.
+      arguments: Arguments of the epilogue by name, in float64.
+      exact: Whether the product is exact.
+    """
+
+    operands: Sequence[Any]
+    factors: tuple[Array, Array]
+    of_blocks: tuple[Array, ...]
+    arguments: Mapping[str, Array]
+    exact: bool
+
+    def rows(self, problem: Problem, request: Request) -> Rows:
+        """Returns some rows of what they must return."""
+        steps, m = request.steps, problem.shape[0]
+        axes = {step.argument: step.axes for step in with_argument(steps)}
+        chain = Epilogue(
+            steps=steps,
+            arguments={
+                name: _in_rows(values, axes[name], m)
+                for name, values in self.arguments.items()
+            },
+            approximates=problem.out_dtype != FLOAT32,
+        )
+        scaled = _scaled(self.factors, self.of_blocks, problem, request)
+        product, magnitude = in_float64(*scaled)
+        return Rows(problem, request, chain, product, magnitude, exact=self.exact)
+
+
+def _draw(problem: Problem, request: Request, *, exact: bool) -> _Drawn:
+    """Returns what kernels are tried with: small integers if `exact`."""
     import jax
 
     steps, (m, n, k) = request.steps, problem.shape
@@ -107,21 +160,16 @@ def _draw(problem: Problem, request: Request, *, exact: bool) -> tuple[list[Any]
     rng = np.random.default_rng([m, n, k, exact])
     arguments = numerics.draw(steps, m, n, rng, integers=exact, batch=problem.batch)
     of_blocks = scales.draw(problem, request, 0, integers=exact)
-    operands = [
-        *(a, b, *scales.on_device(of_blocks)),
-        *map(jax.device_put, numerics.arrays(arguments, steps)),
-    ]
-    a64, b64 = _scaled(factors(operands, problem), of_blocks, problem, request)
-    axes = {step.argument: step.axes for step in with_argument(steps)}
-    chain = Epilogue(
-        steps=steps,
-        arguments={
-            name: _in_rows(values, axes[name], m) for name, values in arguments.items()
-        },
-        approximates=problem.out_dtype != FLOAT32,
+    return _Drawn(
+        operands=[
+            *(a, b, *scales.on_device(of_blocks)),
+            *map(jax.device_put, numerics.arrays(arguments, steps)),
+        ],
+        factors=factors((a, b), problem),
+        of_blocks=of_blocks,
+        arguments=arguments,
+        exact=exact,
     )
-    product, magnitude = a64 @ b64, np.abs(a64) @ np.abs(b64)
-    return operands, Rows(problem, request, chain, product, magnitude, exact=exact)
 
 
 def _in_rows(values: Array, axes: str, m: int) -> Array:
@@ -141,7 +189,7 @@ def _scaled(
     """Returns rows of A, and B as [k, n], multiplied with their scales."""
     if not of_blocks:
         return pair
-    a, b = pair
+    a, b = (each.astype(np.float64) for each in pair)
     of_a, of_b = of_blocks
     a, b = apply(request, a, b.mT, (of_a[sampled_rows(problem.shape[0])], of_b))
     return a, b.mT

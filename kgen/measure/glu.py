@@ -14,13 +14,22 @@ import numpy as np
 
 from kgen.epilogue.steps import FLOAT32
 from kgen.layouts import logical
-from kgen.measure.correct import Check, factors, integers, normal, sampled_rows
+from kgen.measure.correct import (
+    Check,
+    factors,
+    in_float64,
+    integers,
+    normal,
+    sampled_rows,
+)
 from kgen.measure.problem import Problem
 from kgen.measure.rows import Rows
 from kgen.measure.timing import Compiled, Sets, compile_each
 from kgen.verify import glu
 from kgen.verify.explain import LevelError
 from kgen.verify.request import Request
+
+type Factors = tuple[tuple[Any, Any], tuple[Any, Any]]
 
 NEAR = 0.05
 """What all elements may be off from XLA's, beside as much of their size. Outputs are
@@ -62,12 +71,21 @@ class GluCheck(Check):
         whole = _scaled(integers(problem), problem, spread=4.0)
         some = _scaled(normal(problem), problem, spread=1.0)
         super().__init__(problem, whole, some)
-        self._rows_of_integers = _rows(whole, problem, request, exact=True)
-        self._rows_of_normal = _rows(some, problem, request, exact=False)
         self._wanted = jax.jit(reference)(*whole)
+        self._request = request
+        self._factors = [
+            (_factors(each, problem), each is whole) for each in (whole, some)
+        ]
+        self._rows: list[Rows] = []
+
+    def compute(self) -> None:
+        """Computes some rows of the output."""
+        for each, exact in self._factors:
+            self._rows.append(_rows(each, self._problem, self._request, exact=exact))
+        self._factors.clear()
 
     def _check_integers(self, outputs: Sequence[Any]) -> str:
-        self._rows_of_integers.check(outputs, "small integers")
+        self._rows[0].check(outputs, "small integers")
         _check_all(outputs, self._wanted)
         rows = len(sampled_rows(self._problem.shape[0]))
         return (
@@ -76,7 +94,7 @@ class GluCheck(Check):
         )
 
     def _check_normal(self, outputs: Sequence[Any]) -> None:
-        self._rows_of_normal.check(outputs, "normal values")
+        self._rows[1].check(outputs, "normal values")
 
 
 @dataclasses.dataclass
@@ -154,14 +172,23 @@ def _scaled(
     return x, gate, up
 
 
-def _rows(
-    operands: Sequence[Any], problem: Problem, request: Request, *, exact: bool
-) -> Rows:
-    """Returns some rows of what a right kernel makes of x and both weights."""
+def _factors(operands: Sequence[Any], problem: Problem) -> Factors:
+    """Returns some rows of x and all of either weight, once for each weight."""
     x, *weights = operands
-    (x64, w_gate), (_, w_up) = (factors((x, each), problem) for each in weights)
-    gate = glu.make(request, x64, w_gate, w_up)
-    product, magnitude = x64 @ w_gate, gate.gate_magnitude
+    gate, up = (factors((x, weight), problem) for weight in weights)
+    return gate, up
+
+
+def _rows(pairs: Factors, problem: Problem, request: Request, *, exact: bool) -> Rows:
+    """Returns some rows of what a right kernel makes of the factors of both products."""
+    (product, magnitude), (up, up_magnitude) = (in_float64(*pair) for pair in pairs)
+    gate = glu.Gate(
+        activation=glu.activation_of(request),
+        up=up,
+        gate_magnitude=magnitude,
+        up_magnitude=up_magnitude,
+        approximates=problem.out_dtype != FLOAT32,
+    )
     return Rows(problem, request, gate, product, magnitude, exact=exact)
 
 

@@ -120,6 +120,7 @@ class GpuMeter:
 
     def prepare(self, function: Callable[..., Any]) -> Prepared:
         """Compiles a candidate for every set of operands."""
+        self._check.compute()
         return Prepared(
             kernel=repeats.Poisoned(function, self._computed.structs()),
             compiled=timing.compile_each(function, self._sets),
