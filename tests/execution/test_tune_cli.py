@@ -13,9 +13,10 @@ from oldest import newest_only
 from tune_searches import SPEC, TESTS, started
 
 from kgen.cli import tune as command
+from kgen.errors import TemplateError
 from kgen.tune import session
 from kgen.tune.store import read
-from kgen.tune.tasks import Limits
+from kgen.tune.tasks import Limits, PoolError
 
 pytestmark = newest_only
 
@@ -39,7 +40,7 @@ def refused(*arguments, code=2):
     return done.stderr
 
 
-def tune(meter="Rendered", *, batch=(), **how):
+def tune(meter="Rendered", *, batch=(), templates=(), **how):
     """Runs all of the command but for the meter."""
     started = session.now()
     subject = session.read(Path("gemm.toml"), (256, 512, 256), batch)
@@ -48,6 +49,7 @@ def tune(meter="Rendered", *, batch=(), **how):
         budget=120,
         jobs=2,
         limits=Limits(start=60, prepare=60, measure=5),
+        templates=templates,
         meter=f"tune_meters:{meter}",
     )
     command._tune(subject, options, started, **{"write": False, "page": None} | how)
@@ -157,6 +159,20 @@ def test_whatever_can_be_measured_is_tuned(here, capsys, name):
     assert "The winner was already in gemm.toml.\n" in out
     assert "measuring: 2 candidates, 2 of them known\n" in err
     assert "[1/2]" not in err
+
+
+def test_a_template_without_a_reference_is_told_at_once(here):
+    text, _ = MORE["glu"]
+    Path("gemm.toml").write_text(f'[kernel]\nname = "gemm"\n{text}{TILES}')
+    own = here / "own"
+    own.mkdir()
+    (own / "glu.py.jinja").write_text("def glu(x, w_gate, w_up):\n    return x\n")
+    told = "^no reference to compare with: AttributeError: .*'reference'$"
+    with pytest.raises(PoolError, match=told):
+        tune(templates=(own,))
+    (own / "glu.py.jinja").write_text("{{ nothing_such }}\n")
+    with pytest.raises(TemplateError, match="nothing_such"):
+        tune(templates=(own,))
 
 
 def test_a_batch_is_a_dry_run_too(here):
