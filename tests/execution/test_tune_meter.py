@@ -139,6 +139,33 @@ def test_a_candidate_without_its_last_row_is_not_timed(tuned):
         tuned.times(cut)
 
 
+@of(*(name for name in SPECS if name not in ("column", "saved")))
+def test_an_element_of_a_row_that_no_sample_has_is_not_missed(tuned):
+    m, *_ = tuned.meter._computed.problem.shape
+    row = min({*range(m)} - {*correct.sampled_rows(m)})
+
+    def cut(*operands):
+        return tuned.module.reference(*operands).at[..., row, 5].add(64)
+
+    with pytest.raises(
+        WrongResultError, match=r"^on small integers: [16] of [0-9]+ elements "
+    ):
+        tuned.times(cut)
+
+
+@every
+def test_what_is_wrong_for_other_values_than_integers_is_wrong(tuned):
+    def off(*operands):
+        b = operands[1].astype("float32")
+        is_normal = jnp.any(b != jnp.round(b))
+        outputs = tuned.module.reference(*operands)
+        add = jnp.where(is_normal, 64, 0)
+        return jax.tree.map(lambda out: out.at[..., 0, 0].add(add), outputs)
+
+    with pytest.raises(WrongResultError, match=r"^on normal values: in 32 rows, 0 to"):
+        tuned.times(off)
+
+
 @of("product", "any", "batch")
 def test_rounding_of_another_kind_is_wrong(tuned):
     def rounded(a, b):
