@@ -19,6 +19,7 @@ class Meter:
 
     def __init__(self, request):
         self.request = request
+        self.is_ready = False
         # The environment of a worker is not the user's.
         self.log = Path(os.environ["HOME"]) / "measured.log"
 
@@ -28,7 +29,11 @@ class Meter:
     def setup(self, reference):
         assert (reference is None) == (not self.request.source)
 
+    def compute(self):
+        self.is_ready = True
+
     def prepare(self, function):
+        assert self.is_ready
         said = function()
         behave(said.get("prepare"))
         return said

@@ -62,6 +62,9 @@ class Meter(Protocol):
           KgenError: nothing can be measured here.
         """
 
+    def compute(self) -> None:
+        """Computes on the host what must be returned; others may be measured meanwhile."""
+
     def prepare(self, function: Callable[..., Any]) -> Any:
         """Compiles a candidate; others may be measured meanwhile."""
 
@@ -118,9 +121,12 @@ class GpuMeter:
         found = timing.interleave(forms, self._sets, rounds=ROUNDS_OF_FORMS)
         return forms[min(found, key=lambda form: found[form].median)]
 
+    def compute(self) -> None:
+        """Computes some rows in float64."""
+        self._check.compute()
+
     def prepare(self, function: Callable[..., Any]) -> Prepared:
         """Compiles a candidate for every set of operands."""
-        self._check.compute()
         return Prepared(
             kernel=repeats.Poisoned(function, self._computed.structs()),
             compiled=timing.compile_each(function, self._sets),

@@ -66,7 +66,7 @@ class Subject:
 
     @property
     def plan(self) -> MatmulPlan:
-        """A plan of the subject: what all of them have in common."""
+        """The plan of one: what is computed is the same for all."""
         return self._plans[0]
 
     @property
@@ -76,12 +76,12 @@ class Subject:
 
     @functools.cached_property
     def request(self) -> Request:
-        """What is asked of all of them, without a source."""
+        """What is asked of every candidate, without a source."""
         operation = operations.get(self.plan.op)
         made: Request = operations.call(operation, "request", self.plan, "")
         m, n, k = self.shape
         case = RequestCase(m=m, n=n, k=k, a_batch=self.batch, b_batch=self.batch)
-        # What the others may be off by, one that promotes fewer sums may be, too.
+        # All are compared within the widest of their tolerances.
         promoted = {plan.promoted for plan in self._plans}
         return dataclasses.replace(
             made, cases=(case,), promoted=0 if 0 in promoted else max(promoted)

@@ -55,6 +55,7 @@ class Worker:
             reference = self._reference()
             with self._device():
                 self._meter.setup(reference)
+            self._meter.compute()
         except KgenError as error:
             self._send("refused", text=str(error))
             return

@@ -101,6 +101,7 @@ def tuned(tmp_path, monkeypatch, request):
     before = jax.config.jax_default_device
     assert made.connect()["device"] == "cpu"
     made.setup(module.reference)
+    made.compute()
     yield Tuned(made, module)
     jax.config.update("jax_default_device", before)
 

@@ -254,6 +254,21 @@ def test_scaled_tiles_are_blocks_of_scales(gemm):
             assert each.get("schedule.swap_operands") is None
 
 
+@pytest.mark.parametrize(
+    ("tried", "promoted"),
+    [
+        ("tile.k = [64, 128]\npipeline.promote = [true]", 128),
+        ("tile.k = [128]\npipeline.promote = [true, false]", 0),
+    ],
+)
+def test_all_candidates_are_compared_within_the_widest_tolerance(gemm, tried, promoted):
+    text = HEAD.format(op="matmul") + f'layout = "nt"\n{FLOAT8}{WS}'
+    gemm.write_text(f"{text}[tile]\nn = 128\n[tune]\n{tried}\n")
+    subject = session.read(gemm, (256, 256, 256))
+    assert len(subject.candidates) == 2
+    assert subject.request.promoted == promoted
+
+
 def test_the_matrices_of_a_batch_are_tiles_enough(gemm):
     gemm.write_text(CATALOGUE["batch"][0])
     source, _ = made_of(gemm)
