@@ -51,7 +51,7 @@ def request(made: MatmulPlan, text: str) -> Request:
         allow=made.allow,
         epilogue=to_json(made.epilogue),
         scale_block=made.scale_block or 0,
-        promoted=made.tile_k if made.promote else 0,
+        promoted=made.promoted,
         units=made.units,
         blocks=made.blocks,
         grad_units=made.units_to_differentiate if made.autodiff else (),

@@ -17,18 +17,23 @@ MACHINE = {"device": "stand-in", "jax": "0.0"}
 class Meter:
     """Does what the candidate's function says, in `prepare` and in `measure`."""
 
-    def __init__(self, problem, arch):
-        self.problem = problem
+    def __init__(self, request):
+        self.request = request
+        self.is_ready = False
         # The environment of a worker is not the user's.
         self.log = Path(os.environ["HOME"]) / "measured.log"
 
     def connect(self):
         return MACHINE
 
-    def setup(self):
-        pass
+    def setup(self, reference):
+        assert (reference is None) == (not self.request.source)
+
+    def compute(self):
+        self.is_ready = True
 
     def prepare(self, function):
+        assert self.is_ready
         said = function()
         behave(said.get("prepare"))
         return said
@@ -57,7 +62,7 @@ class NoGpu(Meter):
 class Broken(Meter):
     """Ends the process before it is ready."""
 
-    def setup(self):
+    def setup(self, reference):
         os._exit(7)
 
 

@@ -6,7 +6,6 @@ import sys
 import time
 from pathlib import Path
 
-from kgen.measure.problem import Problem
 from kgen.tune import session
 from kgen.tune.pool import Pool
 from kgen.tune.search import Search
@@ -72,10 +71,7 @@ def text_of(said):
 def search(subject, said, *, results="r.jsonl", budget=100.0, limit=None):
     """Runs a search; returns what it found and was told."""
     told = Told()
-    problem = Problem(shape=SHAPE, operand_dtype="bfloat16", out_dtype="bfloat16")
-    setup = Setup(
-        meter="tune_meters:Meter", problem=problem, arch="sm_90a", function="matmul"
-    )
+    setup = Setup(meter="tune_meters:Meter", request=subject.request.to_json())
     with Store(Path(results)) as store, Pool(setup, jobs=2, limits=LIMITS) as pool:
         started = time.monotonic()
         machine = pool.start()

@@ -28,7 +28,11 @@ MEASURING_SHARE = 1 / 3
     metavar="SPEC | RESULTS...",
     type=click.Path(path_type=Path),
 )
-@click.option("--shape", metavar="M,N,K", help="The size to be fast at.")
+@click.option(
+    "--shape",
+    metavar="M,N,K",
+    help="The size to be fast at; 64xM,N,K is a batch of 64.",
+)
 @click.option(
     "--results",
     metavar="FILE",
@@ -116,7 +120,7 @@ def command(
 
     \b
     kgen tune specs/gemm.toml --shape 4096,4096,4096 --write
-    kgen tune specs/gemm.toml --shape 4096,4096,4096 --dry-run
+    kgen tune specs/heads.toml --shape 64x512,512,512 --dry-run
     kgen tune --merge monday.jsonl tuesday.jsonl -o both.jsonl
 
     A run that is interrupted goes on where it ended.
@@ -139,7 +143,8 @@ def command(
     if report is not None:
         page.check_place(report)
     started = session.now()
-    subject = session.read(files[0], _sizes(shape))
+    batch, sizes = _sizes(shape)
+    subject = session.read(files[0], sizes, batch)
     if dry_run:
         _tell_space(subject, limit)
         return
@@ -156,20 +161,22 @@ def command(
     _tune(subject, options, started, write=write, page=report)
 
 
-def _sizes(text: str | None) -> tuple[int, int, int]:
+def _sizes(text: str | None) -> tuple[tuple[int, ...], tuple[int, int, int]]:
+    """Returns the leading dimensions, and m, n and k."""
     from kgen.errors import UsageError
-    from kgen.shapes import parse_sizes
+    from kgen.shapes import parse_batch
 
-    sizes = None if text is None else parse_sizes(text)
-    if sizes is None:
-        found = "--shape is missing" if text is None else f"--shape {text!r} is no size"
-        raise UsageError(f"{found}\n  allowed: M,N,K such as 4096,4096,4096")
-    if 0 in sizes:
+    found = None if text is None else parse_batch(text)
+    if found is None:
+        wrong = "--shape is missing" if text is None else f"--shape {text!r} is no size"
+        raise UsageError(f"{wrong}\n  allowed: M,N,K such as 4096,4096,4096")
+    batch, sizes = found
+    if 0 in (*batch, *sizes):
         raise UsageError(
             f"--shape {text!r} is a product of nothing\n"
             "  allowed: M,N,K of 1 or more, such as 4096,4096,4096"
         )
-    return sizes
+    return batch, sizes
 
 
 def _merge(files: tuple[Path, ...], out: Path | None) -> None:

@@ -224,8 +224,6 @@ def _record(
         "session": SESSION,
         "arch": job.request.arch,
         "request": job.request.to_json(),
-        "shape": job.shape,
-        "batch": job.batch,
         "peers": list(options.peers),
         "rounds": options.rounds,
         "sweep": dataclasses.asdict(found),

@@ -10,24 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kgen.errors import KgenError
-from kgen.measure import (
-    correct,
-    epilogue,
-    glu,
-    operands,
-    results,
-    rivals,
-    scales,
-    timing,
-)
-from kgen.measure.problem import Problem
-from kgen.measure.timing import Sets
+from kgen.measure import results, rivals, timing
+from kgen.measure.computed import Computed
 from kgen.measure.worker import Session, Worker
-from kgen.plan.dtypes import default_out
-from kgen.verify import layout, ptxas
+from kgen.verify import layout, ptxas, repeats
 from kgen.verify.explain import LevelError, explain
-from kgen.verify.request import GLU, Request
+from kgen.verify.request import Request
 from kgen.verify.worker import load
 
 OURS = "kernel"
@@ -53,17 +41,7 @@ class Bench:
     def __init__(self, worker: Worker, session: Session) -> None:
         self._worker, self._session, self._job = worker, session, worker.job
         self._request = Request.from_json(self._job["request"])
-        self._problem = Problem(
-            shape=tuple(self._job["shape"]),
-            operand_dtype=self._request.operand_dtype,
-            b_dtype=self._request.b_dtype,
-            out_dtype=self._request.out_dtype
-            or default_out(self._request.operand_dtype),
-            layout=self._request.layout,
-            out_order=self._request.out_order,
-            batch=tuple(self._job["batch"]),
-            weights=2 if self._request.op == GLU else 1,
-        )
+        self._computed = Computed.of(self._request)
         self._directory = Path(self._job["directory"])
         self._path = layout.own_path(self._request, self._directory)
 
@@ -102,48 +80,24 @@ class Bench:
 
         self._worker.stage("tracing")
         try:
-            jax.eval_shape(function, *self._structs())
+            jax.eval_shape(function, *self._computed.structs())
         except ValueError as error:
             raise RefusedSizesError(explain(error, self._path)) from error
-        if self._request.op == GLU:
-            assert self._reference is not None, "a gated linear unit has one"
-            return glu.check(
-                function,
-                self._reference,
-                self._problem,
-                self._request,
-                stage=self._worker.stage,
-            )
-        if self._request.scale_block:
-            assert self._reference is not None, "a module with scales has one"
-            return scales.check(
-                function,
-                self._reference,
-                self._problem,
-                self._request,
-                stage=self._worker.stage,
-            )
-        if self._request.steps:
-            assert self._reference is not None, "a module with an epilogue has one"
-            return epilogue.check(
-                function,
-                self._reference,
-                self._problem,
-                self._request.steps,
-                stage=self._worker.stage,
-            )
-        return correct.check(function, self._problem, stage=self._worker.stage)
+        self._worker.stage("compiling")
+        kernel = repeats.Poisoned(function, self._computed.structs())
+        self._worker.stage("computing what is right")
+        check = self._computed.check(self._reference)
+        return check(kernel, stage=self._worker.stage)
 
     def _time(
         self, function: Callable[..., Any], checks: tuple[str, ...]
     ) -> dict[str, Any]:
         """Times a kernel that is right, and its peers in turns with it."""
         self._worker.stage("drawing operands")
-        problem, l2_bytes = self._problem, self._session.l2_bytes
-        sets = self._with_arguments(operands.draw(problem, l2_bytes=l2_bytes))
+        sets = self._computed.draw(self._session.l2_bytes)
         self._worker.stage("compiling for the times")
         executables = {OURS: timing.compile_each(function, sets)}
-        found = rivals.Rivals(self._job, self._request, problem, sets, self._fused())
+        found = rivals.Rivals(self._job, self._computed, sets, self._reference)
         executables |= found.executables
         self._worker.stage("timing")
         samples = timing.interleave(
@@ -151,7 +105,9 @@ class Bench:
         )
         device = self._session.device.device_kind
         figures = {
-            name: results.timing_of(each, problem, self._request.arch, device)
+            name: results.timing_of(
+                each, self._computed.problem, self._request.arch, device
+            )
             for name, each in samples.items()
         }
         ours = figures[OURS]
@@ -162,36 +118,6 @@ class Bench:
             "timing": dataclasses.asdict(ours),
             "peers": [dataclasses.asdict(p) for p in found.outcomes(ours, figures)],
         }
-
-    def _structs(self) -> list[Any]:
-        """Returns shapes and dtypes of everything that the function takes."""
-        if self._request.scale_block and self._request.steps:
-            raise KgenError("a kernel with scales and an epilogue cannot be measured")
-        if self._problem.batch and self._request.steps:
-            raise KgenError("a batch with an epilogue cannot be measured")
-        if self._request.op == GLU:
-            return glu.all_structs(self._problem)
-        if self._request.scale_block:
-            return scales.all_structs(self._problem, self._request)
-        return epilogue.all_structs(self._problem, self._request.steps)
-
-    def _with_arguments(self, sets: Sets) -> Sets:
-        """Returns sets of everything that the function takes."""
-        if self._request.op == GLU:
-            return glu.extend(sets)
-        if self._request.scale_block:
-            return scales.extend(sets, self._problem, self._request)
-        steps = self._request.steps
-        return epilogue.extend(sets, self._problem, steps) if steps else sets
-
-    def _fused(self) -> Callable[..., Any] | None:
-        """Returns product and epilogue in plain JAX; None without an epilogue.
-
-        With scales it is the product alone, of the same operands.
-        """
-        if self._request.scale_block:
-            return scales.unscaled(self._problem)
-        return self._reference if self._request.steps else None
 
 
 def _told(report: ptxas.Report) -> dict[str, Any]:

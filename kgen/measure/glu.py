@@ -14,23 +14,26 @@ import numpy as np
 
 from kgen.epilogue.steps import FLOAT32
 from kgen.layouts import logical
-from kgen.measure.correct import RUNS, integers, normal, sampled_rows, structs
+from kgen.measure.correct import (
+    Check,
+    factors,
+    in_float64,
+    integers,
+    normal,
+    sampled_rows,
+)
 from kgen.measure.problem import Problem
+from kgen.measure.rows import Rows
 from kgen.measure.timing import Compiled, Sets, compile_each
-from kgen.verify import compare, glu, repeats
-from kgen.verify.epilogue import check as check_outputs
+from kgen.verify import glu
 from kgen.verify.explain import LevelError
 from kgen.verify.request import Request
+
+type Factors = tuple[tuple[Any, Any], tuple[Any, Any]]
 
 NEAR = 0.05
 """What all elements may be off from XLA's, beside as much of their size. Outputs are
 about 1, and those of a wrong tile are others."""
-
-
-def all_structs(problem: Problem) -> list[Any]:
-    """Returns `jax.ShapeDtypeStruct`s of x and both weights."""
-    x, weight = structs(problem)
-    return [x, weight, weight]
 
 
 def extend(sets: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -50,51 +53,48 @@ def xla(request: Request, problem: Problem, sets: Sets) -> dict[str, Compiled]:
     return found
 
 
-def check(
-    function: Callable[..., Any],
-    reference: Callable[..., Any],
-    problem: Problem,
-    request: Request,
-    *,
-    runs: int = RUNS,
-    stage: Callable[[str], None] = lambda _: None,
-) -> tuple[str, ...]:
-    """Runs a gated linear unit on JAX's default device and compares its output.
+class GluCheck(Check):
+    """Whether gated linear units are right."""
 
-    Args:
-      function: Takes x and both weights.
-      reference: The same in plain JAX.
-      problem: One of the products.
-      request: What is asked of the kernel.
-      runs: How often it must return the same bits.
-      stage: Told what is done.
+    def __init__(
+        self, problem: Problem, request: Request, reference: Callable[..., Any]
+    ) -> None:
+        """Computes what they must return.
 
-    Returns:
-      What was proven, a line each.
+        Args:
+          problem: One of the products.
+          request: What is asked of the kernels.
+          reference: What they compute, in plain JAX.
+        """
+        import jax
 
-    Raises:
-      LevelError: the kernel is not right.
-    """
-    stage("compiling")
-    kernel = repeats.Poisoned(function, all_structs(problem))
-    stage("small integers")
-    operands = _scaled(integers(problem), problem, spread=4.0)
-    outputs = kernel(*operands)
-    _check_rows(outputs, operands, problem, request, "small integers")
-    _check_all(outputs, reference, operands)
-    stage("normal values")
-    operands = _scaled(normal(problem), problem, spread=1.0)
-    outputs, difference = repeats.repeat(kernel, operands, runs)
-    _check_rows(outputs, operands, problem, request, "normal values")
-    if difference is not None:
-        raise LevelError(f"on normal values: {difference}; {repeats.A_RACE}")
-    rows = len(sampled_rows(problem.shape[0]))
-    return (
-        f"all elements of small integers near the reference's in XLA, {rows} rows within"
-        " the tolerance of float64",
-        f"normal values within the tolerance of float64 in {rows} rows",
-        f"the same bits in {runs} runs, into memory that was NaN",
-    )
+        whole = _scaled(integers(problem), problem, spread=4.0)
+        some = _scaled(normal(problem), problem, spread=1.0)
+        super().__init__(problem, whole, some)
+        self._wanted = jax.jit(reference)(*whole)
+        self._request = request
+        self._factors = [
+            (_factors(each, problem), each is whole) for each in (whole, some)
+        ]
+        self._rows: list[Rows] = []
+
+    def compute(self) -> None:
+        """Computes some rows of the output."""
+        for each, exact in self._factors:
+            self._rows.append(_rows(each, self._problem, self._request, exact=exact))
+        self._factors.clear()
+
+    def _check_integers(self, outputs: Sequence[Any]) -> str:
+        self._rows[0].check(outputs, "small integers")
+        _check_all(outputs, self._wanted)
+        rows = len(sampled_rows(self._problem.shape[0]))
+        return (
+            "all elements of small integers near the reference's in XLA,"
+            f" {rows} rows within the tolerance of float64"
+        )
+
+    def _check_normal(self, outputs: Sequence[Any]) -> None:
+        self._rows[1].check(outputs, "normal values")
 
 
 @dataclasses.dataclass
@@ -172,49 +172,28 @@ def _scaled(
     return x, gate, up
 
 
-def _check_rows(
-    outputs: Sequence[Any],
-    operands: tuple[Any, Any, Any],
-    problem: Problem,
-    request: Request,
-    kind: str,
-) -> None:
-    """Compares some rows with float64."""
-    rows = sampled_rows(problem.shape[0])
+def _factors(operands: Sequence[Any], problem: Problem) -> Factors:
+    """Returns some rows of x and all of either weight, once for each weight."""
     x, *weights = operands
-    x64 = np.asarray(x[rows]).astype(np.float64)
-    w_gate, w_up = (
-        logical(problem.layout, x64, np.asarray(each).astype(np.float64))[1]
-        for each in weights
-    )
-    gate, product = glu.make(request, x64, w_gate, w_up), x64 @ w_gate
-    exact = kind == "small integers"
-    error = compare.tolerance(
-        product,
-        gate.gate_magnitude,
-        reduction=problem.shape[2],
-        operand_dtype=problem.operand_dtype,
-        out_dtype=FLOAT32,
-        on_gpu=True,
-    )
-    wanted = gate.outputs(product, error * (not exact), exact=exact)
-    wrong = check_outputs(
-        [np.asarray(output[rows]).astype(np.float64) for output in outputs],
-        wanted,
-        magnitude=gate.gate_magnitude,
-        out_dtype=problem.out_dtype,
-        operand_dtype=problem.operand_dtype,
-        suspects=lambda: gate.suspects(product),
-    )
-    if wrong is not None:
-        place = f"{len(rows)} rows, {rows[0]} to {rows[-1]}, counted from 0"
-        raise LevelError(f"on {kind}: in {place}: {wrong}")
+    gate, up = (factors((x, weight), problem) for weight in weights)
+    return gate, up
 
 
-def _check_all(
-    outputs: Sequence[Any], reference: Callable[..., Any], operands: Sequence[Any]
-) -> None:
-    """Compares every element with the reference in XLA, to see that no tile is amiss."""
+def _rows(pairs: Factors, problem: Problem, request: Request, *, exact: bool) -> Rows:
+    """Returns some rows of what a right kernel makes of the factors of both products."""
+    (product, magnitude), (up, up_magnitude) = (in_float64(*pair) for pair in pairs)
+    gate = glu.Gate(
+        activation=glu.activation_of(request),
+        up=up,
+        gate_magnitude=magnitude,
+        up_magnitude=up_magnitude,
+        approximates=problem.out_dtype != FLOAT32,
+    )
+    return Rows(problem, request, gate, product, magnitude, exact=exact)
+
+
+def _check_all(outputs: Sequence[Any], wanted: Any) -> None:
+    """Compares every element with what the reference makes in XLA: no tile is amiss."""
     import jax
     import jax.numpy as jnp
 
@@ -224,7 +203,7 @@ def _check_all(
         return jnp.sum(~near)  # NaN is near nothing.
 
     (found,) = outputs
-    if wrong := int(jax.jit(count)(found, jax.jit(reference)(*operands))):
+    if wrong := int(jax.jit(count)(found, wanted)):
         raise LevelError(
             f"on small integers: {wrong} of {found.size} elements are far from the"
             " module's reference"

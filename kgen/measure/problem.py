@@ -2,10 +2,12 @@
 
 import dataclasses
 import math
+from typing import Self
 
 from kgen.layouts import LAYOUTS, OUT_ORDERS, ROW, operand_shapes, out_shape
-from kgen.plan.dtypes import ITEMSIZE
+from kgen.plan.dtypes import ITEMSIZE, default_out
 from kgen.roofline import Work, matmul_work
+from kgen.verify.request import GLU, Request, RequestCase
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,6 +39,22 @@ class Problem:
             raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}")
         if self.out_order not in OUT_ORDERS:
             raise ValueError(f"out_order must be one of {', '.join(OUT_ORDERS)}")
+
+    @classmethod
+    def of(cls, request: Request) -> Self:
+        """Returns the problem of a request with one case."""
+        (case,) = request.cases
+        assert isinstance(case, RequestCase), "the case of a product"
+        return cls(
+            shape=(case.m, case.n, case.k),
+            operand_dtype=request.operand_dtype,
+            b_dtype=request.b_dtype,
+            out_dtype=request.out_dtype or default_out(request.operand_dtype),
+            layout=request.layout,
+            out_order=request.out_order,
+            batch=case.batch,
+            weights=2 if request.op == GLU else 1,
+        )
 
     @property
     def operand_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -74,6 +92,11 @@ class Problem:
         return of_one.times(math.prod(self.batch))
 
     def __str__(self) -> str:
-        m, n, k = self.shape
-        size = f"m={m}, n={n}, k={k}"
-        return f"batch={[*self.batch]}, {size}" if self.batch else size
+        return size_text(self.shape, self.batch)
+
+
+def size_text(shape: tuple[int, int, int], batch: tuple[int, ...]) -> str:
+    """Returns a size for people: `batch=[64], m=512, n=512, k=512`."""
+    m, n, k = shape
+    size = f"m={m}, n={n}, k={k}"
+    return f"batch={[*batch]}, {size}" if batch else size

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kgen.measure import example, glu, peers, results, timing
-from kgen.measure.problem import Problem
+from kgen.measure import example, peers, results, timing
+from kgen.measure.computed import Computed
 from kgen.measure.results import Peer, Tried
 from kgen.measure.timing import Compiled, Sets
 from kgen.measure.worker import in_a_line
-from kgen.verify.request import GLU, Request
+from kgen.verify.request import GLU
 
 
 class Rivals:
@@ -23,58 +23,58 @@ class Rivals:
     def __init__(
         self,
         job: Mapping[str, Any],
-        request: Request,
-        problem: Problem,
+        computed: Computed,
         sets: Sets,
-        fused: Callable[..., Any] | None = None,
+        reference: Callable[..., Any] | None,
     ) -> None:
         """Compiles the peers.
 
         Args:
           job: What is asked.
-          request: What the kernel computes.
-          problem: The product.
+          computed: What the kernel computes.
           sets: What the kernel and its peers take.
-          fused: Product and epilogue in plain JAX, which only XLA can be given.
+          reference: The module's own, if it has one.
         """
-        self._fused, self._request = fused, request
-        self._batch = problem.batch
+        self._computed, self._reference = computed, reference
         self._names: list[str] = job["peers"]
         self._sweep: dict[str, Any] = job["sweep"]
         self._whys: dict[str, str] = {}
         self._configurations: dict[str, tuple[str, str]] = {}
         self.executables: dict[str, Compiled] = {}
         makers = {
-            peers.XLA: lambda: self._xla(problem, sets),
-            peers.TORCH: lambda: {peers.TORCH: peers.compile_torch(problem, sets)},
+            peers.XLA: lambda: self._xla(sets),
+            peers.TORCH: lambda: self._torch(sets),
             peers.JAX_EXAMPLE: lambda: self._examples(sets),
         }
         for name in self._names:
             try:
-                if request.op == GLU and name != peers.XLA:
-                    raise peers.NoPeerError("it has no gated linear unit")
-                if fused is not None and name != peers.XLA:
-                    raise peers.NoPeerError("it has neither epilogue nor scales")
+                if name != peers.XLA:
+                    self._refuse_all_but_products()
                 self.executables |= _tried_out(makers[name](), sets)
             except peers.NoPeerError as error:
                 self._whys[name] = str(error)
             except Exception as error:
                 self._whys[name] = in_a_line(error)
 
-    def _xla(self, problem: Problem, sets: Sets) -> dict[str, Compiled]:
-        if self._request.op == GLU:
-            forms = glu.xla(self._request, problem, sets)
-            named = {f"{peers.XLA}: {form}": form for form in forms}
-            self._configurations |= {
-                name: (peers.XLA, form) for name, form in named.items()
-            }
-            return {name: forms[form] for name, form in named.items()}
-        if self._fused is None:
-            return {peers.XLA: peers.compile_xla(problem, sets)}
-        return {peers.XLA: timing.compile_each(self._fused, sets)}
+    def _refuse_all_but_products(self) -> None:
+        if self._computed.request.op == GLU:
+            raise peers.NoPeerError("it has no gated linear unit")
+        if self._computed.needs_reference:
+            raise peers.NoPeerError("it has neither epilogue nor scales")
+
+    def _xla(self, sets: Sets) -> dict[str, Compiled]:
+        forms = self._computed.xla(sets, self._reference)
+        named = {f"{peers.XLA}: {form}" if form else peers.XLA: form for form in forms}
+        self._configurations |= {
+            name: (peers.XLA, form) for name, form in named.items()
+        }
+        return {name: forms[form] for name, form in named.items()}
+
+    def _torch(self, sets: Sets) -> dict[str, Compiled]:
+        return {peers.TORCH: peers.compile_torch(self._computed.problem, sets)}
 
     def _examples(self, sets: Sets) -> dict[str, Compiled]:
-        if self._batch:
+        if self._computed.problem.batch:
             raise peers.NoPeerError("it takes no batch")
         if self._sweep["detail"]:
             raise peers.NoPeerError(self._sweep["detail"])

@@ -263,6 +263,11 @@ class MatmulPlan:
         return 2 if self.activation else 1
 
     @property
+    def promoted(self) -> int:
+        """Products whose sum is promoted to registers; 0 for all."""
+        return self.tile_k if self.promote else 0
+
+    @property
     def cluster(self) -> int:
         """CTAs of a cluster."""
         return self.cluster_m * self.cluster_n

@@ -28,6 +28,8 @@ CTA_START_CYCLES = 900  # Barriers, tensor maps, registers.
 # At the end of a step: waiting for the oldest wgmma, or for all of them.
 STEP_CYCLES, DRAIN_CYCLES = 24, 20
 STORE_CYCLES = 500
+# Of an SM: a sum that is promoted is multiplied and added outside of the tensor cores.
+FLOATS_PER_CYCLE = 128
 # CTAs of a cluster wait for each other; those along n need the longer way round.
 CLUSTER_M_CYCLES, CLUSTER_N_CYCLES = 40, 150
 SM_SMEM_BYTES = 233_472
@@ -56,6 +58,9 @@ class Figures:
       cluster: CTAs that share loads, along (m, n).
       raster: The dimension along which bands are wide, and how wide; None if the grid
         is walked row by row.
+      matrices: Products of this shape that are computed: of a batch.
+      weights: Matrices like B that A is multiplied with, each into a sum of its own.
+      promoted: Whether the sum of every step is added to one in registers.
     """
 
     shape: Shape
@@ -73,17 +78,20 @@ class Figures:
     swapped: bool = False
     cluster: tuple[int, int] = (1, 1)
     raster: tuple[str, int] | None = None
+    matrices: int = 1
+    weights: int = 1
+    promoted: bool = False
 
     @property
     def grid(self) -> tuple[int, int]:
-        """Tiles along m and n."""
+        """Tiles along m and n of one matrix."""
         (m, n, _), (tile_m, tile_n, _) = self.shape, self.tile
         return -(-m // tile_m), -(-n // tile_n)
 
     @property
     def tiles(self) -> int:
         """Tiles that are computed, each part of K counted."""
-        return math.prod(self.grid) * self.split_k
+        return math.prod(self.grid) * self.split_k * self.matrices
 
     @property
     def steps(self) -> int:
@@ -94,7 +102,7 @@ class Figures:
     def step_bytes(self) -> int:
         """Bytes of A and B that one step puts into SMEM."""
         tile_m, tile_n, tile_k = self.tile
-        return (tile_m + tile_n) * tile_k * self.itemsize
+        return (tile_m + self.weights * tile_n) * tile_k * self.itemsize
 
     @property
     def ctas_per_sm(self) -> int:
@@ -182,7 +190,8 @@ def predict(figures: Figures) -> Cost:
 def _clock(figures: Figures) -> float:
     """Returns GHz: less for a long run of products."""
     m, n, k = figures.shape
-    flops = 2.0 * m * n * k * figures.itemsize / 2
+    products = figures.matrices * figures.weights
+    flops = 2.0 * products * m * n * k * figures.itemsize / 2
     us = flops / (NUM_SMS * FLOPS_PER_CYCLE * CLOCK_GHZ * 1e3)
     return SUSTAINED_CLOCK_GHZ if us > SUSTAINED_AFTER_US else CLOCK_GHZ
 
@@ -202,9 +211,11 @@ def _cycles_of_products(figures: Figures) -> float:
     tile_m, tile_n, tile_k = figures.tile
     rows, columns = (tile_n, tile_m) if figures.swapped else (tile_m, tile_n)
     # wgmma works on 64 rows; what is narrow still takes a while.
-    flops = 2 * max(rows, 64) * max(columns, 32) * tile_k
+    flops = 2 * figures.weights * max(rows, 64) * max(columns, 32) * tile_k
     per_step = flops * figures.itemsize / 2 / FLOPS_PER_CYCLE
     waits = STEP_CYCLES if figures.in_flight else DRAIN_CYCLES / figures.compute_wgs
+    if figures.promoted:
+        waits += 2 * tile_m * tile_n / FLOATS_PER_CYCLE
     along_m, along_n = figures.cluster
     waits += CLUSTER_M_CYCLES * (along_m > 1) + CLUSTER_N_CYCLES * (along_n > 1)
     return figures.steps * (per_step + waits)
@@ -217,7 +228,7 @@ def _cycles_of_smem(figures: Figures) -> float:
     # Every 64 rows read all the columns again.
     readers = 1 if figures.ping_pong else figures.compute_wgs
     per_k = readers * -(-rows // 64) * (64 + columns) * figures.itemsize
-    read = per_k * figures.tile[2]
+    read = figures.weights * per_k * figures.tile[2]
     return figures.steps * (read + figures.step_bytes) / SMEM_BYTES_PER_CYCLE
 
 
@@ -225,7 +236,8 @@ def _cycles_of_loads(figures: Figures, sharing: int) -> float:
     """Returns the cycles in which one tile's operands arrive, by rate or by latency."""
     tile_m, tile_n, tile_k = figures.tile
     # What a cluster shares comes through L2 once.
-    shared = tile_m / figures.cluster[1] + tile_n / figures.cluster[0]
+    columns = figures.weights * tile_n
+    shared = tile_m / figures.cluster[1] + columns / figures.cluster[0]
     by_rate = shared * tile_k * figures.itemsize / L2_BYTES_PER_CYCLE
     ahead = max(1, figures.stages - 1 - figures.in_flight) * sharing
     by_latency = LATENCY_CYCLES / ahead
@@ -240,13 +252,15 @@ def _bytes_of_gmem(figures: Figures) -> float:
     """
     m, n, k = figures.shape
     stored = m * n * figures.out_itemsize
-    least = (m + n) * k * figures.itemsize
+    least = (m + figures.weights * n) * k * figures.itemsize
     if least <= L2_BYTES:
-        return least + stored
+        return figures.matrices * (least + stored)
     rows, columns = _region(figures)
-    waves = max(1.0, figures.tiles / NUM_SMS)
-    loaded = waves * (rows * figures.tile[0] + columns * figures.tile[1]) * k
-    return max(least, loaded / figures.split_k * figures.itemsize) + stored
+    waves = max(1.0, figures.tiles / figures.matrices / NUM_SMS)
+    across = columns * figures.weights * figures.tile[1]
+    loaded = waves * (rows * figures.tile[0] + across) * k
+    of_one = max(least, loaded / figures.split_k * figures.itemsize) + stored
+    return figures.matrices * of_one
 
 
 def _region(figures: Figures) -> tuple[float, float]:
@@ -274,7 +288,7 @@ def _reduction_us(figures: Figures) -> float:
     if figures.split_k == 1:
         return 0.0
     m, n, _ = figures.shape
-    partial = figures.split_k * m * n * 4
+    partial = figures.split_k * figures.matrices * m * n * 4
     # Small ones stay in L2, which is about as fast again.
     rate = HBM_BYTES_PER_US * (2 if partial < L2_BYTES / 2 else 1)
     return LAUNCH_US + 2 * partial / rate

@@ -52,9 +52,8 @@ def _is_own(text: str) -> bool:
 
 def page_text(subject: Subject, key: Key, found: Found) -> str:
     """Returns the page of a search."""
-    m, n, k = subject.shape
     name = html.escape(subject.source.name)
-    title = f"{name} at m={m}, n={n}, k={k}"
+    title = f"{name} at {subject.problem}"
     parts = [
         "<!doctype html>",
         f'<html lang="en"><head><meta charset="utf-8">{MARK}',

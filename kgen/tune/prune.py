@@ -7,6 +7,7 @@ import copy
 import dataclasses
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -83,12 +84,16 @@ class Pruner:
     """Plans the variants of one spec for one shape."""
 
     def __init__(
-        self, base: SourcedSpec, document: dict[str, Any], shape: Shape
+        self,
+        base: SourcedSpec,
+        document: dict[str, Any],
+        shape: Shape,
+        batch: tuple[int, ...] = (),
     ) -> None:
         """Takes the spec as it is loaded, and the document that it was loaded from."""
         self._base = base
         self._document = document
-        self._shape = shape
+        self._shape, self._batch = shape, batch
         self._model = operations.get(base.spec.kernel.op).spec
         self._root = spec_node(self._model)
 
@@ -134,7 +139,7 @@ class Pruner:
         """
         source = dataclasses.replace(self._base, spec=self._spec(candidate))
         plan = make_plan(source)
-        found = next(_misfits(plan, self._shape), None)
+        found = next(_misfits(plan, self._shape, self._batch), None)
         if found is not None:
             raise SpecError((_problem(source, SHAPE, found),))
         return Legal(candidate=candidate, digest=_digest(source.spec), plan=plan)
@@ -172,10 +177,12 @@ def _remove(table: dict[str, Any], path: KeyPath) -> None:
     table.pop(str(last), None)
 
 
-def _misfits(plan: Plan, shape: Shape) -> Iterator[str]:
+def _misfits(plan: Plan, shape: Shape, batch: tuple[int, ...]) -> Iterator[str]:
     """Yields why a kernel does not take a shape, if it does not."""
     if not isinstance(plan, MatmulPlan):
         return
+    if batch and not plan.batched:
+        yield "it takes no batch"
     for axis, size, unit in zip("mnk", shape, plan.units, strict=True):
         if size == 0 or size % unit:
             yield f"{axis} = {size} is not a positive multiple of {unit}"
@@ -201,8 +208,8 @@ def _deepest(legal: Sequence[Legal]) -> list[Legal]:
     return [each for each in legal if id(each) in kept]
 
 
-def figures(plan: MatmulPlan, shape: Shape) -> Figures:
-    """Returns what the cost model knows of a matmul."""
+def figures(plan: MatmulPlan, shape: Shape, batch: tuple[int, ...] = ()) -> Figures:
+    """Returns what the cost model knows of a matmul, or of a gated linear unit."""
     raster = plan.raster
     return Figures(
         shape=shape,
@@ -220,4 +227,7 @@ def figures(plan: MatmulPlan, shape: Shape) -> Figures:
         swapped=plan.swap_operands,
         cluster=(plan.cluster_m, plan.cluster_n),
         raster=None if raster is None else (raster.order, raster.width),
+        matrices=math.prod(batch),
+        weights=plan.weights,
+        promoted=plan.promote,
     )

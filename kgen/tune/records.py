@@ -4,8 +4,10 @@ import dataclasses
 import json
 import reprlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Any, Self
+
+from kgen.plan.model import EXACT
 
 FORMAT = 1
 MEASURED, WRONG, RAISE, HANG, ABORT = "measured", "wrong", "raise", "hang", "abort"
@@ -14,6 +16,8 @@ SEARCH, FINAL = "search", "final"
 STAGES = (SEARCH, FINAL)
 LARGEST_SIZE = 10**12
 """Of m, n and k: far beyond any memory."""
+NO_STRINGS = ("dtypes", "shape", "batch", "scale_block")
+"""Parts of a key that are something else."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,6 +33,13 @@ class Key:
       device: The GPU, as JAX names it.
       jax: Version of JAX.
       template: Digest of the templates.
+      epilogue: Steps between the product and the result, as a module lists them.
+      activation: That of a gated linear unit; else empty.
+      scale_block: Elements of k that share a scale; 0 without scales.
+      edge: `exact`, or `any` if sizes need not be multiples of the tile.
+      batch: Leading dimensions of operands and result.
+
+    A line of a file has none of the last ones that are as by default: they are newer.
     """
 
     op: str
@@ -39,6 +50,11 @@ class Key:
     device: str
     jax: str
     template: str
+    epilogue: str = ""
+    activation: str = ""
+    scale_block: int = 0
+    edge: str = EXACT
+    batch: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,7 +95,12 @@ class Record:
             **dataclasses.asdict(self),
             "values": dict(self.values),
         }
-        fields["key"]["dtypes"] = dict(self.key.dtypes)
+        key = {**fields["key"], "dtypes": dict(self.key.dtypes)}
+        fields["key"] = {
+            name: value
+            for name, value in key.items()
+            if name not in DEFAULTS or value != DEFAULTS[name]
+        }
         return json.dumps(fields, allow_nan=False)
 
     @classmethod
@@ -100,22 +121,31 @@ class Record:
             raise ValueError(f"its format is {found!r}, not {FORMAT}")
         _expect(fields, cls)
         key = fields["key"]
-        _expect(key, Key)
+        _expect(key, Key, optional=DEFAULTS.keys())
+        key = {**DEFAULTS, **key}
         _check_key(key)
         _check_values(fields)
         key = {
             **key,
             "dtypes": tuple(key["dtypes"].items()),
             "shape": tuple(key["shape"]),
+            "batch": tuple(key["batch"]),
         }
         values = tuple((name, _frozen(v)) for name, v in fields["values"].items())
         times = {name: tuple(map(float, fields[name])) for name in ("us", "peer_us")}
         return cls(**{**fields, **times, "key": Key(**key), "values": values})
 
 
-def _expect(fields: Any, cls: type[Any]) -> None:
+DEFAULTS = {
+    field.name: field.default
+    for field in dataclasses.fields(Key)
+    if field.default is not dataclasses.MISSING
+}
+
+
+def _expect(fields: Any, cls: type[Any], optional: Set[str] = frozenset()) -> None:
     names = {field.name for field in dataclasses.fields(cls)}
-    if not isinstance(fields, dict) or fields.keys() != names:
+    if not isinstance(fields, dict) or fields.keys() | optional != names:
         found = sorted(fields) if isinstance(fields, dict) else fields
         shown = reprlib.repr(found)
         raise ValueError(f"{cls.__name__.lower()} has {shown}, not {sorted(names)}")
@@ -123,13 +153,22 @@ def _expect(fields: Any, cls: type[Any]) -> None:
 
 def _check_key(key: dict[str, Any]) -> None:
     shape, dtypes = key["shape"], key["dtypes"]
-    are_integers = isinstance(shape, list) and [type(s) for s in shape] == [int] * 3
-    if not are_integers or not all(0 < size <= LARGEST_SIZE for size in shape):
+    is_shape = isinstance(shape, list) and len(shape) == 3
+    if not (is_shape and all(map(_is_size, shape))):
         raise ValueError(f"shape is {reprlib.repr(shape)}, not three positive integers")
     if not (isinstance(dtypes, dict) and _are_strings(dtypes.values())):
         raise ValueError(f"dtypes is {reprlib.repr(dtypes)}, not names by operand")
-    if not _are_strings(v for k, v in key.items() if k not in ("shape", "dtypes")):
+    batch, block = key["batch"], key["scale_block"]
+    if not (isinstance(batch, list | tuple) and all(map(_is_size, batch))):
+        raise ValueError(f"batch is {reprlib.repr(batch)}, not positive integers")
+    if not (type(block) is int and 0 <= block <= LARGEST_SIZE):
+        raise ValueError(f"scale_block is {reprlib.repr(block)}, not a size")
+    if not _are_strings(v for k, v in key.items() if k not in NO_STRINGS):
         raise ValueError("the key has a part that is no text")
+
+
+def _is_size(value: object) -> bool:
+    return type(value) is int and 0 < value <= LARGEST_SIZE
 
 
 def _check_values(fields: dict[str, Any]) -> None:

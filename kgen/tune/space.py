@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from kgen.errors import UsageError
 from kgen.plan.dtypes import ITEMSIZE
+from kgen.plan.model import ANY
 from kgen.spec.locate import KeyPath
 from kgen.spec.model import AnySpec, Spec
 from kgen.spec.tune import MAX_CANDIDATES
@@ -35,6 +36,18 @@ SMALL_TILES = (
     (64, 128, 1, "m"),
     (64, 128, 2, "n"),
     (128, 64, 2, "m"),
+    (64, 64, 1, "m"),
+)
+# Of a gated linear unit, whose warpgroups have two sums of their part of a tile.
+GLU_TILES = (
+    (128, 128, 2, "m"),
+    (128, 64, 2, "m"),
+    (128, 192, 2, "m"),
+    (256, 64, 2, "m"),
+    (192, 128, 3, "m"),
+    (64, 256, 2, "n"),
+    (64, 128, 2, "n"),
+    (64, 128, 1, "m"),
     (64, 64, 1, "m"),
 )
 # Whether a CTA keeps on, and whether its warpgroups do so in turns.
@@ -93,13 +106,40 @@ def of_axes(axes: Mapping[KeyPath, tuple[Value, ...]]) -> Iterator[Candidate]:
         yield Candidate(values=tuple(zip(keys, values, strict=True)))
 
 
-def default(spec: AnySpec, shape: Shape, num_sms: int) -> Iterator[Candidate]:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Site:
+    """What a default space is made for.
+
+    Attributes:
+      shape: (m, n, k).
+      num_sms: SMs of the GPU.
+      matrices: Products of that shape that are computed at once.
+    """
+
+    shape: Shape
+    num_sms: int
+    matrices: int = 1
+
+    def grid(self, tile_m: int, tile_n: int) -> tuple[int, int]:
+        """Returns the tiles of one matrix along m and n."""
+        m, n, _ = self.shape
+        return math.ceil(m / tile_m), math.ceil(n / tile_n)
+
+    def steps(self, depth: int) -> int:
+        """Returns the steps of so much of k; what is left over is one, too."""
+        return math.ceil(self.shape[2] / depth)
+
+
+def default(
+    spec: AnySpec, shape: Shape, num_sms: int, matrices: int = 1
+) -> Iterator[Candidate]:
     """Yields the candidates of an operation's own space.
 
     Args:
-      spec: Its dtypes decide how deep a step is.
+      spec: Its dtypes and scales decide how deep a step is.
       shape: (m, n, k).
       num_sms: SMs of the GPU.
+      matrices: Products of that shape that are computed at once.
 
     Raises:
       UsageError: the operation has none.
@@ -111,25 +151,19 @@ def default(spec: AnySpec, shape: Shape, num_sms: int) -> Iterator[Candidate]:
             "  hint: name the keys and their values in a [tune] table of the spec"
         )
     seen = set[Candidate]()
-    for candidate in make(spec, shape, num_sms):
+    site = Site(shape=shape, num_sms=num_sms, matrices=matrices)
+    for candidate in make(spec, site):
         if candidate not in seen:
             seen.add(candidate)
             yield candidate
 
 
-def _matmul(spec: AnySpec, shape: Shape, num_sms: int) -> Iterator[Candidate]:
+def _matmul(spec: AnySpec, site: Site) -> Iterator[Candidate]:
     assert isinstance(spec, Spec), "the spec of a matmul"
-    row = SWIZZLE_BYTES // ITEMSIZE[spec.dtypes.a]
-    for tile_m, tile_n, wgs, split, swap in _tiles(shape, num_sms):
-        # A thin step moves little: deeper ones make up for it.
-        depths = (
-            (row, 2 * row, 4 * row) if tile_m * tile_n <= 64 * 64 else (row, 2 * row)
-        )
-        grid = (math.ceil(shape[0] / tile_m), math.ceil(shape[1] / tile_n))
-        for depth, stages in itertools.product(depths, STAGES):
-            if stages > max(shape[2] // depth, STAGES[0]):
-                continue  # A ring with more slots than there are steps.
-            for placement in _placements(grid, shape[2] // depth, num_sms):
+    for tile_m, tile_n, wgs, split, swap in _tiles(spec, site):
+        grid = site.grid(tile_m, tile_n)
+        for depth, stages in _rings(spec, site, tile_m * tile_n):
+            for placement in _placements(spec, site, grid, site.steps(depth)):
                 for pipeline in _pipelines(stages):
                     yield _candidate(
                         {
@@ -147,17 +181,71 @@ def _matmul(spec: AnySpec, shape: Shape, num_sms: int) -> Iterator[Candidate]:
                     )
 
 
-def _tiles(shape: Shape, num_sms: int) -> Iterator[tuple[int, int, int, str, bool]]:
+def _glu(spec: AnySpec, site: Site) -> Iterator[Candidate]:
+    """Yields the candidates of a gated linear unit, which is always persistent."""
+    assert isinstance(spec, Spec), "the spec of a gated linear unit"
+    for tile_m, tile_n, wgs, split in GLU_TILES:
+        if not _is_filled(tile_m, tile_n, site):
+            continue
+        grid = site.grid(tile_m, tile_n)
+        waves = math.prod(grid) / site.num_sms
+        for depth, stages in _rings(spec, site, tile_m * tile_n):
+            for raster in _rasters(grid, waves=waves):
+                yield _candidate(
+                    {
+                        "tile.m": tile_m,
+                        "tile.n": tile_n,
+                        "tile.k": depth,
+                        "pipeline.max_concurrent_steps": stages,
+                        "schedule.warp_specialized": True,
+                        "schedule.persistent": True,
+                        "schedule.num_compute_wgs": wgs,
+                        "schedule.split": split if wgs > 1 else None,
+                        **raster,
+                    }
+                )
+
+
+def _rings(spec: Spec, site: Site, elements: int) -> Iterator[tuple[int, int]]:
+    """Yields depths of a step and numbers of slots, for tiles of so many elements."""
+    row = SWIZZLE_BYTES // ITEMSIZE[spec.dtypes.a]
+    # A thin step moves little: deeper ones make up for it.
+    depths = [row, 2 * row, 4 * row] if elements <= 64 * 64 else [row, 2 * row]
+    if spec.scales.block is not None:
+        depths = [spec.scales.block]
+    for depth, stages in itertools.product(depths, STAGES):
+        # A ring has no more slots than there are steps.
+        if stages <= max(site.steps(depth), STAGES[0]):
+            yield depth, stages
+
+
+def _tiles(spec: Spec, site: Site) -> Iterator[tuple[int, int, int, str, bool]]:
     """Yields tiles, their warpgroups, what these split, and whether to swap."""
-    m, n, _ = shape
-    if m <= SWAPPED_ROWS[0]:
-        rows = next((rows for rows in SWAPPED_ROWS if m % rows == 0), SWAPPED_ROWS[-1])
+    m, n, _ = site.shape
+    block = spec.scales.block
+    if m <= SWAPPED_ROWS[0] and block is None:
+        rows = _swapped_rows(m, any_edge=spec.shapes.edge == ANY)
         for columns, wgs in SWAPPED_COLUMNS:
             yield rows, columns, wgs, "n", True
-    few = m * n < 4 * num_sms * 128 * 128
+    few = site.matrices * m * n < 4 * site.num_sms * 128 * 128
     for tile_m, tile_n, wgs, split in LARGE_TILES + SMALL_TILES * few:
-        if tile_m < 2 * max(m, 64) and tile_n < 2 * max(n, 64):
+        # A tile is as wide as a block of scales.
+        if _is_filled(tile_m, tile_n, site) and block in (None, tile_n):
             yield tile_m, tile_n, wgs, split, False
+
+
+def _swapped_rows(m: int, *, any_edge: bool) -> int:
+    """Returns the rows of a tile for few rows: those that divide m, or just hold it."""
+    fitting = [rows for rows in SWAPPED_ROWS if m % rows == 0]
+    if any_edge:
+        fitting = [rows for rows in reversed(SWAPPED_ROWS) if rows >= m]
+    return fitting[0] if fitting else SWAPPED_ROWS[-1]
+
+
+def _is_filled(tile_m: int, tile_n: int, site: Site) -> bool:
+    """Whether the output is more than half as large as a tile."""
+    m, n, _ = site.shape
+    return tile_m < 2 * max(m, 64) and tile_n < 2 * max(n, 64)
 
 
 def _pipelines(stages: int) -> Iterator[dict[str, Value | None]]:
@@ -172,12 +260,14 @@ def _pipelines(stages: int) -> Iterator[dict[str, Value | None]]:
 
 
 def _placements(
-    grid: tuple[int, int], steps: int, num_sms: int
+    spec: Spec, site: Site, grid: tuple[int, int], steps: int
 ) -> Iterator[dict[str, Value | None]]:
     """Yields how the tiles of a grid are handed out to the SMs."""
-    tiles = math.prod(grid)
+    tiles, num_sms = math.prod(grid) * site.matrices, site.num_sms
     splits = [
-        parts for parts in SPLITS if tiles * parts <= 2 * num_sms and steps >= 4 * parts
+        parts
+        for parts in SPLITS * (not spec.shapes.batch)
+        if tiles * parts <= 2 * num_sms and steps >= 4 * parts
     ]
     for parts in (None, *splits):
         # K is split where there are few tiles, and a CTA keeps on where there are many.
@@ -224,6 +314,7 @@ def _candidate(values: Mapping[str, Value | None]) -> Candidate:
     return Candidate(values=tuple(values.items()))
 
 
-_DEFAULTS: dict[str, Callable[[AnySpec, Shape, int], Iterator[Candidate]]] = {
-    "matmul": _matmul
+_DEFAULTS: dict[str, Callable[[AnySpec, Site], Iterator[Candidate]]] = {
+    "matmul": _matmul,
+    "glu": _glu,
 }

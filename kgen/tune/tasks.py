@@ -4,7 +4,6 @@ import dataclasses
 from typing import Any
 
 from kgen.errors import ExitCode, KgenError
-from kgen.measure.problem import Problem
 
 
 class PoolError(KgenError):
@@ -34,15 +33,12 @@ class Setup:
 
     Attributes:
       meter: What measures: `module:class`.
-      problem: The product.
-      arch: Architecture of the kernels.
-      function: Name of a candidate's public function.
+      request: What is asked of the kernels, with one case, as JSON. Its source is a
+        module whose `reference` is that of all of them, or empty if none is needed.
     """
 
     meter: str
-    problem: Problem
-    arch: str
-    function: str
+    request: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 import statistics
 
-from kgen.roofline import matmul_work
 from kgen.tables import Table
 from kgen.tune import choose
 from kgen.tune.prune import SAME, SHALLOW, SHAPE
@@ -31,12 +30,11 @@ def reason(rule: str) -> str:
 def pruned(subject: Subject) -> Table:
     """Returns the table of what was left out, and why."""
     space = subject.pruned
-    m, n, k = subject.shape
     rows = [("", "candidates", str(space.total))]
     rows += [(rule, reason(rule), str(count)) for rule, count in space.by_rule.items()]
     rows.append(("", "legal", str(len(space.legal))))
     return Table(
-        title=f"{subject.source.name} at m={m}, n={n}, k={k}",
+        title=f"{subject.source.name} at {subject.problem}",
         columns=("rule", "what", "candidates"),
         rows=tuple(rows),
         right=frozenset({2}),
@@ -113,10 +111,7 @@ def _row(subject: Subject, record: Record, found: Found) -> tuple[str, ...]:
 
 def tflops(subject: Subject, us: float) -> float:
     """Returns TFLOP/s of a call that takes so long."""
-    work = matmul_work(
-        subject.shape, (1, 1), operand_dtype="bfloat16", out_dtype="bfloat16"
-    )
-    return work.flops / us / 1e6
+    return subject.problem.work.flops / us / 1e6
 
 
 def is_measured(record: Record) -> bool:

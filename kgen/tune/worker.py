@@ -26,12 +26,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO
 
-from kgen.errors import KgenError
-from kgen.measure.problem import Problem
+from kgen.errors import KgenError, UsageError
 from kgen.processes import die_with_parent
 from kgen.tune.meter import Meter, WrongResultError
 from kgen.tune.records import MEASURED, RAISE, WRONG
+from kgen.verify.request import Request
 
+REFERENCE = "reference_module"
 DETAIL_CHARACTERS = 600
 
 
@@ -41,19 +42,20 @@ class Worker:
     def __init__(self, setup: dict[str, Any], events: BinaryIO) -> None:
         self._events = events
         self._directory = Path(setup["directory"])
-        self._function: str = setup["function"]
         self._lock = os.open(setup["lock"], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
         module, _, name = setup["meter"].partition(":")
-        problem = {**setup["problem"], "shape": tuple(setup["problem"]["shape"])}
+        self._request = Request.from_json(setup["request"])
         make: type[Meter] = getattr(importlib.import_module(module), name)
-        self._meter = make(Problem(**problem), setup["arch"])
+        self._meter = make(self._request)
 
     def run(self, tasks: BinaryIO) -> None:
         """Sets up and works until there are no more tasks, or the device is unusable."""
         try:
             machine = self._meter.connect()
+            reference = self._reference()
             with self._device():
-                self._meter.setup()
+                self._meter.setup(reference)
+            self._meter.compute()
         except KgenError as error:
             self._send("refused", text=str(error))
             return
@@ -69,7 +71,8 @@ class Worker:
         outcome, detail = MEASURED, ""
         try:
             self._send("phase", name="prepare")
-            prepared = self._meter.prepare(self._import(task))
+            module = self._import(task["name"], task["source"])
+            prepared = self._meter.prepare(getattr(module, self._request.function))
             self._send("phase", name="wait")
             # What fails on the device may leave it in a state that fails the next, too.
             usable = False
@@ -98,15 +101,26 @@ class Worker:
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
 
-    def _import(self, task: dict[str, Any]) -> Any:
-        path = self._directory / f"{task['name']}.py"
-        path.write_text(task["source"], encoding="utf-8")
-        spec = importlib.util.spec_from_file_location(task["name"], path)
+    def _reference(self) -> Any:
+        """Returns what tells what is right, if that is not known without it."""
+        if not self._request.source:
+            return None
+        try:
+            return self._import(REFERENCE, self._request.source).reference
+        except Exception as error:
+            raise UsageError(
+                f"no reference to compare with: {describe(error)}"
+            ) from None
+
+    def _import(self, name: str, source: str) -> ModuleType:
+        path = self._directory / f"{name}.py"
+        path.write_text(source, encoding="utf-8")
+        spec = importlib.util.spec_from_file_location(name, path)
         assert spec is not None
         assert spec.loader is not None
         module: ModuleType = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        return getattr(module, self._function)
+        return module
 
     def _forget(self, task: dict[str, Any]) -> None:
         """Drops what a candidate left: hundreds of executables fill the memory."""

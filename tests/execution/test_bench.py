@@ -15,9 +15,11 @@ from pathlib import Path
 import jax
 import pytest
 from commands import kgen
+from made import plan
 from measure_stand_ins import SESSION, SWEPT, write_module
 from oldest import newest_only
 
+from kgen.emit.render import render_unformatted
 from kgen.measure import bench, example, files, process, results, sweep
 from kgen.verify import process as verifying
 
@@ -106,6 +108,67 @@ def test_a_wrong_gated_unit_is_not_timed(tmp_path, old, new):
     (record,) = files.load(out).results
     assert record.status == results.WRONG
     assert record.timing is None
+
+
+FLOAT8 = '[dtypes]\na = "float8_e4m3fn"\nb = "float8_e4m3fn"\n'
+STEPS = '[[epilogue]]\nop = "residual"\n[[epilogue]]\nop = "bias"\nalong = "m"\n'
+COMBINED = {
+    "batch": (
+        f"[shapes]\nbatch = true\n{STEPS}",
+        "2x3x128,128,64",
+        "a, b, residual, bias",
+    ),
+    "scales": (
+        f'[kernel]\nlayout = "nt"\n{FLOAT8}[scales]\nblock = 128\n{STEPS}'
+        "[schedule]\nwarp_specialized = true\n",
+        "128,128,256",
+        "a, b, a_scale, b_scale, residual, bias",
+    ),
+}
+
+
+@pytest.mark.usefixtures("_on_cpu")
+@pytest.mark.parametrize("name", COMBINED)
+def test_an_epilogue_with_a_batch_or_scales_is_measured(tmp_path, name):
+    tables, shape, names = COMBINED[name]
+    text = render_unformatted(plan(tmp_path, tables))
+    # Its reference stands for the kernel, which runs on a GPU alone.
+    modules = {
+        "right": f"return reference({names})",
+        "without": f"return reference({names}) - bias[..., None].astype(residual.dtype)",
+        "turned": f"return reference({names.replace('residual', 'residual[..., ::-1]')})",
+    }
+    paths = [tmp_path / f"{each}.py" for each in modules]
+    for path, body in zip(paths, modules.values(), strict=True):
+        path.write_text(f"{text}\n\ndef matmul({names}):\n    {body}\n", "utf-8")
+    out, peers = tmp_path / "new.json", ("--peer", "xla", "--peer", "torch")
+    done = kgen(
+        *("bench", *paths, "--shape", shape, *peers, "--rounds", 3, "--json", out)
+    )
+    assert done.exit_code == 4, done
+    found = records(out)
+    assert {each: record.status for each, record in found.items()} == {
+        "right": "measured",
+        "without": "wrong",
+        "turned": "wrong",
+    }
+    right = found["right"]
+    assert right.checks[0] == "small integers as the reference in XLA, bit for bit"
+    xla, torch = right.peers
+    assert xla.timing is not None
+    assert torch.detail == "it has neither epilogue nor scales"
+    assert found["turned"].detail.startswith("on small integers: in 32 rows, 0 to 127")
+
+
+@pytest.mark.usefixtures("_on_cpu")
+def test_a_module_without_a_reference_that_needs_one_is_not_measured(tmp_path):
+    text = GATED.replace("reference(", "another(")
+    (tmp_path / "gated.py").write_text(text, "utf-8")
+    out = tmp_path / "new.json"
+    kgen("bench", tmp_path / "gated.py", "--shape", SHAPE, "--json", out)
+    (record,) = files.load(out).results
+    assert record.status == "failed"
+    assert "the module has no function `reference`, which says what" in record.detail
 
 
 @pytest.mark.usefixtures("_on_cpu")

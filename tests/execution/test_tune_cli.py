@@ -1,6 +1,7 @@
 """`kgen tune` as a user meets it; where it measures, with a stand-in for the GPU."""
 
 import html.parser
+import json
 import signal
 import sys
 import tomllib
@@ -12,9 +13,10 @@ from oldest import newest_only
 from tune_searches import SPEC, TESTS, started
 
 from kgen.cli import tune as command
+from kgen.errors import TemplateError
 from kgen.tune import session
 from kgen.tune.store import read
-from kgen.tune.tasks import Limits
+from kgen.tune.tasks import Limits, PoolError
 
 pytestmark = newest_only
 
@@ -38,15 +40,16 @@ def refused(*arguments, code=2):
     return done.stderr
 
 
-def tune(meter="Rendered", **how):
+def tune(meter="Rendered", *, batch=(), templates=(), **how):
     """Runs all of the command but for the meter."""
     started = session.now()
-    subject = session.read(Path("gemm.toml"), (256, 512, 256))
+    subject = session.read(Path("gemm.toml"), (256, 512, 256), batch)
     options = session.Options(
         results=Path("gemm.tune.jsonl"),
         budget=120,
         jobs=2,
         limits=Limits(start=60, prepare=60, measure=5),
+        templates=templates,
         meter=f"tune_meters:{meter}",
     )
     command._tune(subject, options, started, **{"write": False, "page": None} | how)
@@ -93,6 +96,127 @@ def test_the_winner_is_written_and_reported(here, capsys, monkeypatch):
     assert Path("gemm.toml").read_text() == text
     check_page(Path("page.html").read_text())
     tune(page=Path("page.html"))  # Its own page is replaced.
+
+
+WS = "[schedule]\nwarp_specialized = true\n"
+TILES = "[tune]\ntile.m = [64, 128]\npipeline.max_concurrent_steps = [2, 3]\n"
+FLOAT8 = '[dtypes]\na = "float8_e4m3fn"\nb = "float8_e4m3fn"\n'
+MORE = {
+    # Key, and what of a result's key is told in the file.
+    "glu": (
+        f'op = "glu"\nactivation = "gelu"\n{WS}persistent = true\n',
+        {"activation": "gelu"},
+    ),
+    "epilogue": (
+        f'op = "matmul"\n[[epilogue]]\nop = "bias"\n[[epilogue]]\nop = "silu"\n{WS}',
+        {"epilogue": 'bias(bias, along="n") of bfloat16; silu()'},
+    ),
+    "scales": (
+        f'op = "matmul"\nlayout = "nt"\n{FLOAT8}[scales]\nblock = 128\n{WS}',
+        {"scale_block": 128},
+    ),
+    "scales, epilogue": (
+        f'op = "matmul"\nlayout = "nt"\n{FLOAT8}[scales]\nblock = 128\n'
+        f'[[epilogue]]\nop = "relu"\n{WS}',
+        {"scale_block": 128, "epilogue": "relu()"},
+    ),
+    "edge": (f'op = "matmul"\n[shapes]\nedge = "any"\n{WS}', {"edge": "any"}),
+    "batch": (
+        f'op = "matmul"\n[shapes]\nbatch = true\n{WS}',
+        {"batch": [4, 2]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_whatever_can_be_measured_is_tuned(here, capsys, name):
+    text, told = MORE[name]
+    spec = Path("gemm.toml")
+    spec.write_text(f'[kernel]\nname = "gemm"\n{text}{TILES}')
+    batch = (4, 2) if name == "batch" else ()
+    tune(batch=batch, write=True, page=Path("page.html"))
+    out, err = capsys.readouterr()
+    size = f"{'batch=[4, 2], ' if batch else ''}m=256, n=512, k=256"
+    assert f"gemm at {size}\n" in out
+    assert f"<h1>gemm at {size}</h1>" in Path("page.html").read_text()
+    assert "The winner is in gemm.toml.\n" in out
+    written = tomllib.loads(spec.read_text())
+    assert (written["tile"]["m"], written["pipeline"]) == (
+        128,
+        {"max_concurrent_steps": 2},
+    )
+    lines = Path("gemm.tune.jsonl").read_text().splitlines()
+    old = ("op", "dtypes", "layout", "shape", "arch", "device", "jax", "template")
+    keys = [json.loads(line)["key"] for line in lines]
+    assert {*keys[0]} == {*old, *told}
+    assert told.items() <= keys[0].items()
+    # A second run goes on from what the file holds, and so does one from merged files.
+    merged = commands.kgen("tune", "--merge", "gemm.tune.jsonl", "-o", "merged.jsonl")
+    assert merged.exit_code == 0
+    Path("merged.jsonl").replace("gemm.tune.jsonl")
+    tune(batch=batch, write=True)
+    out, err = capsys.readouterr()
+    assert "The winner was already in gemm.toml.\n" in out
+    assert "measuring: 2 candidates, 2 of them known\n" in err
+    assert "[1/2]" not in err
+
+
+def test_a_template_without_a_reference_is_told_at_once(here):
+    text, _ = MORE["glu"]
+    Path("gemm.toml").write_text(f'[kernel]\nname = "gemm"\n{text}{TILES}')
+    own = here / "own"
+    own.mkdir()
+    (own / "glu.py.jinja").write_text("def glu(x, w_gate, w_up):\n    return x\n")
+    told = "^no reference to compare with: AttributeError: .*'reference'$"
+    with pytest.raises(PoolError, match=told):
+        tune(templates=(own,))
+    (own / "glu.py.jinja").write_text("{{ nothing_such }}\n")
+    with pytest.raises(TemplateError, match="nothing_such"):
+        tune(templates=(own,))
+
+
+def test_a_batch_is_a_dry_run_too(here):
+    text = SPEC.replace("[tile]", "[shapes]\nbatch = true\n\n[tile]")
+    Path("gemm.toml").write_text(text)
+    done = commands.kgen("tune", "gemm.toml", "--shape", f"8x3x{SHAPE}", "--dry-run")
+    assert done.exit_code == 0
+    assert "gemm at batch=[8, 3], m=256, n=512, k=256\n" in done.stdout
+    assert "[kernel]" in Path("gemm.toml").read_text()
+
+
+@pytest.mark.parametrize("op", ["matmul", "glu"])
+def test_a_batch_of_a_kernel_that_takes_none_is_refused(here, op):
+    text = f'[kernel]\nname = "gemm"\nop = "{op}"\n{WS}persistent = true\n'
+    Path("gemm.toml").write_text(text)
+    done = commands.kgen("tune", "gemm.toml", "--shape", "4x256,256,256", "--dry-run")
+    assert (done.exit_code, done.stderr) == (
+        2,
+        "error: gemm.toml: gemm takes no batch\n"
+        "  allowed: M,N,K such as 4096,4096,4096, or shapes.batch = true\n",
+    )
+
+
+def test_candidates_that_take_no_batch_are_left_out(here):
+    text = f'[kernel]\nname = "gemm"\nop = "matmul"\n{WS}'
+    Path("gemm.toml").write_text(f"{text}[tune]\nshapes.batch = [false, true]\n")
+    done = commands.kgen("tune", "gemm.toml", "--shape", "4x256,256,256", "--dry-run")
+    assert done.exit_code == 0
+    assert done.stdout.count("shapes.batch=true") == 1
+    assert "shapes.batch=false" not in done.stdout
+
+
+def test_a_dispatch_is_refused(here):
+    text = (
+        '[kernel]\nname = "pick"\nop = "dispatch"\n[[bucket]]\nkernel = "gemm"\n'
+        "shapes = [[256, 512, 256]]\n"
+    )
+    Path("pick.toml").write_text(text)
+    Path("gemm.toml").write_text(SPEC.partition("[tune]")[0])
+    assert refused("pick.toml", "--shape", SHAPE) == (
+        "error: pick.toml: a dispatch has no schedule to tune: it picks among kernels\n"
+        "  allowed: matmul, glu\n"
+        "  hint: tune the specs of the kernels that it names\n"
+    )
 
 
 def check_page(text):
@@ -162,7 +286,7 @@ def test_a_machine_without_a_gpu_is_told(here):
 
 def test_a_wrong_command_line_is_told(here):
     assert "error: --shape is missing\n  allowed: M,N,K" in refused("gemm.toml")
-    for shape in ("4096", "a,b,c", "1,2,3,4", "-1,2,3"):
+    for shape in ("4096", "a,b,c", "1,2,3,4", "-1,2,3", "x1,2,3", "2x"):
         told = refused("gemm.toml", "--shape", shape)
         assert f"error: --shape {shape!r} is no size\n" in told
     assert "one spec is tuned at a time" in refused("a.toml", "b.toml")
@@ -182,11 +306,11 @@ def test_a_shape_that_no_candidate_takes_is_told(here):
 
 
 def test_a_product_of_nothing_is_refused(here):
-    done = commands.kgen("tune", "gemm.toml", "--shape", "0,1,1", "--dry-run")
-    assert done.exit_code == 2
-    assert (
-        "--shape '0,1,1' is a product of nothing\n  allowed: M,N,K of 1" in done.stderr
-    )
+    for shape in ("0,1,1", "0x64,64,64"):
+        done = commands.kgen("tune", "gemm.toml", "--shape", shape, "--dry-run")
+        assert done.exit_code == 2
+        told = f"--shape {shape!r} is a product of nothing\n  allowed: M,N,K of 1"
+        assert told in done.stderr
 
 
 def test_a_page_of_somebody_else_is_not_replaced(here):

@@ -1,5 +1,6 @@
 """The tuner's workers: real processes, with a stand-in for what measures."""
 
+import dataclasses
 import os
 import signal
 import threading
@@ -9,13 +10,21 @@ from pathlib import Path
 import pytest
 from oldest import newest_only
 
-from kgen.measure.problem import Problem
 from kgen.tune.pool import Pool
 from kgen.tune.tasks import Limits, PoolError, Setup, Task
+from kgen.verify.request import Request, RequestCase
 
 pytestmark = newest_only
 
-PROBLEM = Problem(shape=(128, 128, 64), operand_dtype="bfloat16", out_dtype="bfloat16")
+REQUEST = Request(
+    name="gemm",
+    source="",
+    function="matmul",
+    op="matmul",
+    arch="sm_90a",
+    cases=(RequestCase(m=128, n=128, k=64),),
+    operand_dtype="bfloat16",
+)
 LIMITS = Limits(start=60, prepare=1.5, measure=1.5)
 
 
@@ -33,10 +42,8 @@ def home(tmp_path, monkeypatch):
     return tmp_path
 
 
-def pool(meter="Meter", jobs=2, limits=LIMITS):
-    setup = Setup(
-        meter=f"tune_meters:{meter}", problem=PROBLEM, arch="sm_90a", function="matmul"
-    )
+def pool(meter="Meter", jobs=2, limits=LIMITS, request=REQUEST):
+    setup = Setup(meter=f"tune_meters:{meter}", request=request.to_json())
     return Pool(setup, jobs=jobs, limits=limits)
 
 
@@ -173,6 +180,17 @@ def test_nothing_to_measure_on_is_told(home):
         p.start()
 
 
+def test_a_reference_that_cannot_be_had_is_told(home):
+    source = "raise ImportError('too old')"
+    broken = dataclasses.replace(REQUEST, source=source)
+    told = r"^no reference to compare with: ImportError: too old$"
+    with pytest.raises(PoolError, match=told), pool(request=broken) as p:
+        p.start()
+    fine = dataclasses.replace(REQUEST, source="def reference(a, b):\n    return a\n")
+    with pool(request=fine) as p:
+        assert p.start() == {"device": "stand-in", "jax": "0.0"}
+
+
 def test_workers_that_die_at_once_are_not_started_for_ever(home):
     with (
         pytest.raises(PoolError, match=r"workers cannot be started.*status 7"),
@@ -182,12 +200,7 @@ def test_workers_that_die_at_once_are_not_started_for_ever(home):
 
 
 def test_without_a_gpu_the_real_meter_says_so(home):
-    setup = Setup(
-        meter="kgen.tune.meter:GpuMeter",
-        problem=PROBLEM,
-        arch="sm_90a",
-        function="matmul",
-    )
+    setup = Setup(meter="kgen.tune.meter:GpuMeter", request=REQUEST.to_json())
     with (
         pytest.raises(PoolError, match=r"nothing to measure on: .*sees no NVIDIA GPU"),
         Pool(setup, jobs=1, limits=LIMITS) as workers,

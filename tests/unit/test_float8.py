@@ -1,6 +1,7 @@
 """8-bit floats: what their products are tested with, and how close they must be."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -9,10 +10,10 @@ import pytest
 from made import module, plan
 
 from kgen import float8
-from kgen.measure import correct, example, operands, peers, scales
+from kgen.measure import correct, example, operands, peers
+from kgen.measure.computed import Computed
 from kgen.measure.problem import Problem
-from kgen.tune.meter import worst_error
-from kgen.verify import compare
+from kgen.verify import compare, repeats
 from kgen.verify.explain import LevelError
 from kgen.verify.reference import INTEGERS, NORMAL, OPERATIONS
 from kgen.verify.request import Request, RequestCase
@@ -138,8 +139,9 @@ def test_operands_to_measure_with_are_of_both_formats():
     assert {*np.unique(values)} == {-1, 0, 1}
     assert abs(values.mean()) < 0.05
     product = jnp.dot(a, b.T, preferred_element_type=jnp.bfloat16)
-    assert correct.differs_from_xla(product, (a, b), MIXED) is None
-    text = correct.differs_from_xla(product.at[0, 0].add(1), (a, b), MIXED)
+    expected = correct.exact_product((a, b), MIXED)
+    assert correct.differs(product, expected, MIXED) is None
+    text = correct.differs(product.at[0, 0].add(1), expected, MIXED)
     assert text.startswith("1 of 2048 elements are wrong, the first at [0, 0]")
 
 
@@ -159,15 +161,25 @@ def test_peers_of_8_bit_floats():
         example.examples(dataclasses.replace(MIXED, layout="nn"))
 
 
-def test_a_search_allows_for_what_tensor_cores_cut_off():
-    a, b = operands.draw(MIXED, l2_bytes=1)[0]
-    expected = jnp.dot(a, b.T, preferred_element_type=jnp.float32)
-    products = np.asarray(a, np.float64)[:, None] * np.asarray(b, np.float64)
-    cut = jnp.asarray(added_by_tensor_cores(products), jnp.bfloat16)
-    assert worst_error(cut, expected, MIXED) < 1
-    half = jnp.dot(a[:, :128], b[:, :128].T, preferred_element_type=jnp.bfloat16)
-    assert worst_error(half, expected, MIXED) > 1
-    assert jax.numpy.isfinite(worst_error(half, expected, MIXED))
+def test_what_tensor_cores_cut_off_is_right_and_more_is_not():
+    check = correct.ProductCheck(MIXED)
+    structs = correct.structs(MIXED)
+    struct = jax.ShapeDtypeStruct(MIXED.out_shape, MIXED.out_dtype)
+
+    def cut(a, b, bits=float8.SUM_BITS):
+        def add(a, b):
+            products = np.asarray(a, np.float64)[:, None] * np.asarray(b, np.float64)
+            total = added_by_tensor_cores(products)
+            unit = np.ldexp(1.0, np.frexp(total)[1] - bits)
+            return (np.trunc(total / unit) * unit).astype(struct.dtype)
+
+        return jax.pure_callback(add, struct, a, b)
+
+    proven = check(repeats.Poisoned(cut, structs), runs=2)
+    assert proven[0] == "small integers as XLA's product, bit for bit"
+    coarse = repeats.Poisoned(functools.partial(cut, bits=6), structs)
+    with pytest.raises(LevelError, match=r"^on normal values: in 32 rows, 0 to 63"):
+        check(coarse, runs=2)
 
 
 def test_a_block_scaled_product_is_measured_beside_the_unscaled_one(tmp_path):
@@ -179,19 +191,23 @@ def test_a_block_scaled_product_is_measured_beside_the_unscaled_one(tmp_path):
         "[schedule]\nwarp_specialized = true\nnum_compute_wgs = 1\n",
     )
     built = module(tmp_path, made)
-    problem = dataclasses.replace(MIXED, shape=(64, 128, 256))
+    request = dataclasses.replace(
+        built.request, cases=(RequestCase(m=64, n=128, k=256),)
+    )
+    asked = Computed.of(request)
     reference = built.function.__wrapped__.__globals__["reference"]
-    proven = scales.check(reference, reference, problem, built.request, runs=2)
+    check = asked.check(reference)
+    proven = check(repeats.Poisoned(reference, asked.structs()), runs=2)
     assert proven[0] == "small integers as the reference in XLA, bit for bit"
 
     def late(a, b, a_scale, b_scale):
         return reference(a, b, a_scale[:, ::-1], b_scale)
 
-    with pytest.raises(LevelError, match="elements differ from the module's reference"):
-        scales.check(late, reference, problem, built.request, runs=2)
-    (a, b, a_scale, b_scale), *_ = scales.extend(
-        operands.draw(problem, l2_bytes=1), problem, built.request
-    )
+    with pytest.raises(LevelError, match="on small integers: in 32 rows"):
+        check(repeats.Poisoned(late, asked.structs()), runs=2)
+    sets = asked.draw(1)
+    ((a, b, a_scale, b_scale),) = sets
     assert (a_scale.shape, b_scale.shape) == ((64, 2), (1, 2))
-    product = scales.unscaled(problem)(a, b, a_scale, b_scale)
-    assert np.array_equal(product, peers.xla(problem)(a, b))
+    ((name, unscaled),) = asked.xla(sets, reference).items()
+    assert name == ""
+    assert np.array_equal(unscaled.run(sets)[0], peers.xla(asked.problem)(a, b))

@@ -12,7 +12,7 @@ import pytest
 
 from kgen.errors import UsageError
 from kgen.layouts import LAYOUTS, OUT_ORDERS
-from kgen.measure import example, machine, operands, peers, timing
+from kgen.measure import correct, example, machine, operands, peers, timing
 from kgen.measure.problem import Problem
 
 PROBLEM = Problem(shape=(64, 128, 256), operand_dtype="bfloat16", out_dtype="bfloat16")
@@ -71,6 +71,20 @@ def test_bytes_and_operations_of_a_batch():
     assert many.work.flops == 6 * one.work.flops
     assert many.work.minimal_bytes == 6 * one.work.minimal_bytes
     assert str(many) == "batch=[3, 2], m=64, n=128, k=32"
+
+
+@pytest.mark.parametrize("elements", [1, 70, 10**6])
+@pytest.mark.parametrize("batch", [(), (2, 3)])
+def test_products_on_the_host_are_made_of_some_columns_at_a_time(
+    monkeypatch, elements, batch
+):
+    monkeypatch.setattr(correct, "COLUMN_ELEMENTS", elements)
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-3, 4, (*batch, *size)) for size in ((5, 6), (6, 7)))
+    product, magnitude = correct.in_float64(a.astype(np.float16), b.astype(np.float16))
+    assert product.dtype == magnitude.dtype == np.float64
+    assert np.array_equal(product, a @ b)
+    assert np.array_equal(magnitude, np.abs(a) @ np.abs(b))
 
 
 def test_an_executable_calls_the_function_on_every_set():

@@ -8,9 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from kgen.measure import files
+from kgen.plan import make_plan
+from kgen.spec.load import load_file
 from kgen.tune.cost import Figures, predict
+from kgen.tune.prune import figures as planned
 
-SWEEP = json.loads((Path(__file__).parents[1] / "data" / "sweep_h200.json").read_text())
+ROOT = Path(__file__).parents[2]
+SWEEP = json.loads((ROOT / "tests" / "data" / "sweep_h200.json").read_text())
 SMEM_PIECE = 64
 
 BASE = Figures(
@@ -122,6 +127,46 @@ def test_correlation_is_that_of_ranks():
     assert correlation([(1, 10), (2, 20), (9, 21)]) == pytest.approx(1)
     assert correlation([(1, 3), (2, 2), (3, 1)]) == pytest.approx(-1)
     assert correlation([(1, 1), (1, 2), (2, 3)]) == pytest.approx(0.866, abs=1e-3)
+
+
+FEATURES = (
+    ("glu/bf16_glu_silu", (4096, 14336, 4096), ()),
+    ("batch/bf16_128x256_batched", (512, 512, 512), (64,)),
+    ("batch/bf16_128x128_batched", (512, 512, 512), (64,)),
+    ("fp8/e4m3_128x128_block_scaled", (4096, 8192, 4096), ()),
+)
+
+
+@pytest.mark.parametrize(("name", "shape", "batch"), FEATURES)
+def test_times_of_all_else_are_about_right(name, shape, batch):
+    """What is no plain product, as it was on one H200."""
+    (source,) = load_file(ROOT / "specs" / f"{name}.toml")
+    predicted = predict(planned(make_plan(source), shape, batch)).us
+    document = files.load(ROOT / "benchmarks" / "results" / "h200_features.json")
+    (measured,) = (
+        record.timing.median_us
+        for record in document.results
+        if (record.name, record.shape, record.batch) == (source.name, shape, batch)
+    )
+    assert predicted == pytest.approx(measured, rel=0.15)
+
+
+def test_a_batch_is_as_many_products():
+    one, many = terms(), terms(matrices=8)
+    for name in ("products", "SMEM", "loads", "GMEM"):
+        assert many[name].us == pytest.approx(8 * one[name].us, rel=0.05)
+    assert many["products"].why == "32 tiles on the busiest SM, 64 steps each"
+
+
+def test_a_second_weight_is_multiplied_and_loaded():
+    one, two = terms(), terms(weights=2)
+    assert two["products"].us == pytest.approx(2 * one["products"].us, rel=0.05)
+    assert two["loads"].why.startswith("81920 bytes a step")  # 128 + 2 * 256 rows.
+    assert 1 < two["GMEM"].us / one["GMEM"].us < 2
+
+
+def test_promoted_sums_take_time():
+    assert us(promoted=True) > us() + 30
 
 
 def us(**changes):

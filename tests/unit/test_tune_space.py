@@ -164,6 +164,139 @@ def test_float32_has_shallower_steps():
     assert depths == {32, 64}
 
 
+HEAD = '[kernel]\nname = "gemm"\nop = "{op}"\n'
+WS = "[schedule]\nwarp_specialized = true\npersistent = true\n"
+FLOAT8 = '[dtypes]\na = "float8_e4m3fn"\nb = "float8_e4m3fn"\n'
+SCALED = f'layout = "nt"\n{FLOAT8}[scales]\nblock = 128\n{WS}'
+# What the catalogue has, with the size that it was measured at on one H200.
+CATALOGUE = {
+    "glu": (
+        HEAD.format(op="glu") + WS,
+        ((), (4096, 14336, 4096)),
+        {
+            "tile.m": 128,
+            "tile.n": 128,
+            "tile.k": 64,
+            "pipeline.max_concurrent_steps": 4,
+            "schedule.num_compute_wgs": 2,
+            "raster.order": "m",
+            "raster.width": 16,
+        },
+    ),
+    "scales": (
+        HEAD.format(op="matmul") + SCALED,
+        ((), (4096, 8192, 4096)),
+        {
+            "tile.m": 128,
+            "tile.n": 128,
+            "tile.k": 128,
+            "pipeline.max_concurrent_steps": 6,
+            "schedule.persistent": True,
+            "schedule.ping_pong": None,
+            "raster.order": "m",
+            "raster.width": 8,
+        },
+    ),
+    "batch": (
+        HEAD.format(op="matmul") + "[shapes]\nbatch = true\n" + WS,
+        ((64,), (512, 512, 512)),
+        {
+            "tile.m": 128,
+            "tile.n": 256,
+            "tile.k": 64,
+            "pipeline.max_concurrent_steps": 4,
+            "schedule.persistent": True,
+            "schedule.ping_pong": None,
+            "raster.order": "m",
+            "raster.width": 4,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_the_default_space_has_what_the_catalogue_has(name, gemm):
+    text, (batch, shape), values = CATALOGUE[name]
+    gemm.write_text(text)
+    subject = session.read(gemm, shape, batch)
+    assert 50 < len(subject.candidates) < 2000
+    found = [
+        rank
+        for rank, each in enumerate(subject.candidates)
+        if matches(each.candidate, values)
+    ]
+    assert found
+    assert found[0] < 60
+    plans = [each.plan for each in subject.candidates]
+    assert {plan.op for plan in plans} == {subject.source.spec.kernel.op}
+
+
+def test_a_gated_unit_has_tiles_whose_two_sums_fit(gemm):
+    gemm.write_text(CATALOGUE["glu"][0])
+    subject = session.read(gemm, (4096, 6144, 4096))
+    plans = [each.plan for each in subject.candidates]
+    tiles = {(plan.tile_m, plan.tile_n, plan.num_compute_wgs) for plan in plans}
+    assert {(128, 128, 2), (256, 64, 2), (64, 256, 2), (128, 64, 2)} <= tiles
+    assert all(2 * p.wg_m * p.wg_n // 128 == p.registers.accumulator for p in plans)
+    assert all(p.persistent and p.weights == 2 for p in plans)
+    # All that is left out is so since it does not fit, or not in that shape.
+    assert subject.pruned.by_rule.keys() <= {"KG401", "KG402", "shallow", "shape"}
+
+
+def test_scaled_tiles_are_blocks_of_scales(gemm):
+    gemm.write_text(CATALOGUE["scales"][0])
+    for shape in ((4096, 8192, 4096), (64, 1024, 2048), (8, 1024, 2048)):
+        source, _ = made_of(gemm)
+        candidates = list(default(source.spec, shape, NUM_SMS))
+        assert candidates
+        for each in candidates:
+            assert (each.get("tile.n"), each.get("tile.k")) == (128, 128)
+            assert each.get("schedule.swap_operands") is None
+
+
+@pytest.mark.parametrize(
+    ("tried", "promoted"),
+    [
+        ("tile.k = [64, 128]\npipeline.promote = [true]", 128),
+        ("tile.k = [128]\npipeline.promote = [true, false]", 0),
+    ],
+)
+def test_all_candidates_are_compared_within_the_widest_tolerance(gemm, tried, promoted):
+    text = HEAD.format(op="matmul") + f'layout = "nt"\n{FLOAT8}{WS}'
+    gemm.write_text(f"{text}[tile]\nn = 128\n[tune]\n{tried}\n")
+    subject = session.read(gemm, (256, 256, 256))
+    assert len(subject.candidates) == 2
+    assert subject.request.promoted == promoted
+
+
+def test_the_matrices_of_a_batch_are_tiles_enough(gemm):
+    gemm.write_text(CATALOGUE["batch"][0])
+    source, _ = made_of(gemm)
+    one = list(default(source.spec, (512, 512, 4096), NUM_SMS))
+    assert not any(each.get("schedule.split_k") for each in one)
+    assert not any(each.get("schedule.persistent") for each in one)
+    many = list(default(source.spec, (512, 512, 4096), NUM_SMS, 64))
+    assert any(each.get("schedule.persistent") for each in many)
+    plain = list(default(SPEC, (512, 512, 4096), NUM_SMS))
+    assert any(each.get("schedule.split_k") for each in plain)
+
+
+@pytest.mark.parametrize(("m", "rows"), [(1, 8), (8, 8), (9, 16), (50, 64), (64, 64)])
+def test_a_swapped_tile_of_any_edge_holds_all_rows(m, rows):
+    shapes = SPEC.shapes.model_copy(update={"edge": "any"})
+    spec = SPEC.model_copy(update={"shapes": shapes})
+    candidates = default(spec, (m, 4096, 4096), NUM_SMS)
+    swapped = [each for each in candidates if each.get("schedule.swap_operands")]
+    assert {each.get("tile.m") for each in swapped} == {rows}
+
+
+def test_an_edge_of_k_is_a_step():
+    candidates = list(default(SPEC, (4096, 4096, 130), NUM_SMS))
+    depth_64 = [each for each in candidates if each.get("tile.k") == 64]
+    stages = {each.get("pipeline.max_concurrent_steps") for each in depth_64}
+    assert stages == {2, 3}
+
+
 def test_another_operation_has_no_default_space():
     spec = AnySpec.model_validate({"kernel": {"name": "s", "op": "scale"}})
     with pytest.raises(UsageError, match=r"no default space for the operation 'scale'"):

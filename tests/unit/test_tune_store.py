@@ -34,6 +34,17 @@ RECORD = Record(
 )
 
 
+# Parts of a key that were added when there were files already, and a value of each.
+NEWER = {
+    "epilogue": "relu()",
+    "activation": "silu",
+    "scale_block": 128,
+    "edge": "any",
+    "batch": (64,),
+}
+OLD = Path(__file__).parents[2] / "benchmarks" / "results" / "h200_tune.jsonl"
+
+
 def other(digest, **changes):
     return dataclasses.replace(RECORD, digest=digest, **changes)
 
@@ -54,6 +65,25 @@ def test_a_record_survives_its_line():
     failed = other("b", outcome="abort", us=(), peer_us=(), detail='it\nsaid "no"')
     assert Record.from_line(failed.to_line()) == failed
     assert "\n" not in failed.to_line()
+
+
+def test_newer_parts_of_a_key_are_told_where_they_matter():
+    plain = json.loads(RECORD.to_line())["key"]
+    assert not NEWER.keys() & plain.keys()
+    for name, value in NEWER.items():
+        record = other("b", key=dataclasses.replace(KEY, **{name: value}))
+        told = json.loads(record.to_line())["key"]
+        assert {*told} == {*plain, name}
+        assert Record.from_line(record.to_line()) == record
+
+
+def test_a_file_of_before_is_read_and_stays_as_it_was():
+    found = read(OLD)
+    lines = OLD.read_text("utf-8").splitlines()
+    assert (len(found.records), found.corrupt) == (len(lines), ())
+    assert [record.to_line() for record in found.records] == lines
+    newer = [getattr(found.records[0].key, name) for name in NEWER]
+    assert newer == ["", "", 0, "exact", ()]
 
 
 def test_what_was_added_is_found_again(path):
@@ -78,6 +108,7 @@ def test_what_was_added_is_found_again(path):
         {"device": "NVIDIA H100"},
         {"jax": "0.12.0"},
         {"template": "ba9876543210"},
+        *({name: value} for name, value in NEWER.items()),
     ],
     ids=lambda change: next(iter(change)),
 )
@@ -114,6 +145,10 @@ def line(**changes):
     return json.dumps({**fields, **changes})
 
 
+def of_key(**changes):
+    return line(key={**json.loads(RECORD.to_line())["key"], **changes})
+
+
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
@@ -138,18 +173,21 @@ def line(**changes):
         ),
         (line(values={"tile.m": [{}]}), "values has 'tile.m' as [{}], which no key of"),
         (line(values={"tile.m": 10**400}), "values has 'tile.m' as 1000"),
-        (
-            line(key={**json.loads(RECORD.to_line())["key"], "shape": [0, 1, 1]}),
-            "shape is",
-        ),
+        (of_key(shape=[0, 1, 1]), "shape is [0, 1, 1], not three positive integers"),
         (line(us="12"), "us is '12', not positive numbers"),
         (line(seconds=True), "seconds is True, not a time"),
         (line(values=[]), "values is no object"),
         (line(key={}), "key has []"),
+        (of_key(batch=[0]), "batch is [0], not positive integers"),
+        (of_key(batch="64"), "batch is '64', not positive integers"),
+        (of_key(scale_block=True), "scale_block is True, not a size"),
+        (of_key(scale_block=-1), "scale_block is -1, not a size"),
+        (of_key(edge=3), "the key has a part that is no text"),
+        (of_key(newest=3), "key has ['arch', 'device', 'dtypes', 'jax', 'layout', "),
         (line(digest=3), "digest, stage or detail is no text"),
         ("[" * 100_000, "it is nested too deeply"),
     ],
-    ids=range(25),
+    ids=range(31),
 )
 def test_a_corrupt_line_is_told_and_skipped(path, wrong, told):
     fill(path, RECORD)
