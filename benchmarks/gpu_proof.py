@@ -57,19 +57,38 @@ def run(options):
     if not chosen:
         sys.exit(f"no module of {directory} has such a name")
     machine = dataclasses.asdict(bench.probe(chosen[0].request.arch))
-    records = []
+    known = kept(options.out, machine, chosen) if options.resume else {}
+    left = [target for target in chosen if target.request.name not in known]
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        for record in threads.map(lambda each: prove(each, options.limit), chosen):
-            records.append(record)
+        for record in threads.map(lambda each: prove(each, options.limit), left):
+            known[record["name"]] = record
             print(line(record), flush=True)
+            records = [known[name] for name in sorted(known)]
             document = {"machine": machine, "modules": records}
             options.out.write_text(json.dumps(document, indent=1) + "\n")
-    return int(not all(record["right"] for record in records))
+    print(f"{len(chosen) - len(left)} kept, {len(left)} run")
+    return int(not all(record["right"] for record in known.values()))
+
+
+def kept(path, machine, targets):
+    """Returns what an earlier run found of the same texts on the same machine, by name."""
+    if not path.exists():
+        return {}
+    document = json.loads(path.read_text(encoding="utf-8"))
+    if document["machine"] != machine:
+        return {}
+    digests = {each.request.name: code_digest(each.request.source) for each in targets}
+    return {
+        record["name"]: record
+        for record in document["modules"]
+        if digests.get(record["name"]) == record["source_digest"]
+    }
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, help="where the JSON goes")
+    parser.add_argument("--resume", action="store_true", help="keep what is in OUT")
     parser.add_argument("--limit", type=float, default=120, help="seconds per module")
     parser.add_argument("names", nargs="*", help="modules; all of them by default")
     try:

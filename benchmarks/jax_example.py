@@ -33,7 +33,7 @@ from kgen.measure.problem import Problem
 
 ARCH, DTYPE = "sm_90a", "bfloat16"
 FINALISTS = 2
-AT_ONCE = 4
+AT_ONCE = 6
 COMPILING = 8
 
 
@@ -158,7 +158,7 @@ def run(options):
     start, document = time.monotonic(), None
     pairs = json.loads(options.list.read_text(encoding="utf-8"))
     with tempfile.NamedTemporaryFile() as lock, ThreadPoolExecutor(AT_ONCE) as threads:
-        options.lock = lock.name
+        options.lock = options.lock or lock.name
         records = threads.map(functools.partial(in_a_process, options=options), pairs)
         for pair, record in zip(pairs, records, strict=True):
             told = record
@@ -187,7 +187,7 @@ def main():
     parser.add_argument("--most", type=int, default=30, help="configurations of a size")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--limit", type=float, default=300, help="seconds of one size")
-    parser.add_argument("--lock", help=argparse.SUPPRESS)
+    parser.add_argument("--lock", help="a file that is locked by whoever measures")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     try:

@@ -30,7 +30,7 @@ SESSION = "kgen.measure.worker:on_gpu"
 """What workers measure with."""
 
 PROBE_S = 120.0
-MOST_VERIFIED = 8
+MOST_VERIFIED = 12
 """Kernels that are verified at once: each holds operands on the GPU."""
 
 LEAST_S = 45.0
