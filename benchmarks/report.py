@@ -16,7 +16,10 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
 sys.path.insert(0, str(ROOT))
+import why  # noqa: E402
+
 from kgen.code import code_digest  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
@@ -29,7 +32,8 @@ H200 = "h200.json"
 FEATURES = "h200_features.json"
 EXAMPLE = "h200_jax_example.json"
 PROOF = "gpu_proof.json"
-PLAIN_FLOAT8, SCALED_FLOAT8 = "e4m3_128x256_persistent", "e4m3_128x256_scaled"
+COUNTERS = "h200_counters.json"
+VARIANTS = "h200_variants.json"
 README = HERE.parent / "README.md"
 SECTION = re.compile("(<!-- h200 -->\n).*?(<!-- /h200 -->)", re.DOTALL)
 UNITS = {"s": "s", "mb": "MB"}
@@ -255,26 +259,6 @@ def means(records):
     return f"Geometric means: {', '.join(told)}." if told else ""
 
 
-def without_scales(records):
-    """Tells of 8-bit products with scales beside XLA's without, of the same run."""
-    plain = {tuple(r["shape"]): r for r in records if r["name"] == PLAIN_FLOAT8}
-    told = []
-    for record in records:
-        other = plain.get(tuple(record["shape"]))
-        if record["name"] != SCALED_FLOAT8 or not other:
-            continue
-        if record["timing"] and other["timing"]:
-            (xla,) = (p["timing"] for p in other["peers"] if p["name"] == "xla")
-            ratio = xla["median_us"] / record["timing"]["median_us"]
-            told.append(f"{ratio:.3f} at {' x '.join(map(str, record['shape']))}")
-    if not told:
-        return ""
-    return (
-        "\n`e4m3_128x256_scaled` does more than XLA's product without scales, and is"
-        f" measured\nbeside it, too: XLA's time over its own is {', '.join(told)}.\n"
-    )
-
-
 def tuned(result, root, name):
     """Returns the table of the tuned kernels; `root` leads to the repository's root."""
     machine, records = result["machine"], result["results"]
@@ -306,7 +290,7 @@ is committed{rest}.
 {table(head, tuned_rows(records)).replace("{root}", root)}
 
 {means(records)}
-{without_scales(records)}"""
+"""
 
 
 def timeline(found, name):
@@ -385,6 +369,8 @@ def page():
     )
     proved = exists(PROOF) and proof(load(PROOF))
     shipped = exists(EXAMPLE) and example(load(EXAMPLE))
+    counted = exists(COUNTERS) and why.counters(load(COUNTERS), COUNTERS, table)
+    tried = exists(VARIANTS) and why.variants(load(VARIANTS), VARIANTS, table)
     where = "".join(
         timeline(json.loads(path.read_text("utf-8")), path.name)
         for path in sorted((HERE / "results").glob("timeline_*.json"))
@@ -393,7 +379,7 @@ def page():
 
 Written by `python benchmarks/report.py` from the files in [results/](results).
 
-{on_h200 or ""}{features or ""}{shipped or ""}{where}{found or ""}{proved or ""}
+{on_h200 or ""}{features or ""}{shipped or ""}{counted or ""}{tried or ""}{where}{found or ""}{proved or ""}
 {limits(load("register_limits.json"))}
 {on_gpu or ""}{speed(load("speed.json"))}"""
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from kgen.errors import KgenError
+from kgen.float8 import FLOAT8
 from kgen.measure import correct, epilogue, glu, operands, peers, scales, timing
 from kgen.measure.correct import Check
 from kgen.measure.problem import Problem
@@ -16,6 +17,8 @@ from kgen.measure.timing import Compiled, Sets
 from kgen.verify.request import GLU, Request
 
 type Function = Callable[..., Any]
+
+SCALES = {"scale", "scale_rows", "scale_columns"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -43,6 +46,12 @@ class Computed:
         """
         asked = self.request
         return asked.op == GLU or bool(asked.steps) or asked.scale_block > 0
+
+    @property
+    def _only_scales(self) -> bool:
+        """Whether 8-bit operands are multiplied, and the product is scaled at most."""
+        ops = {step.op for step in self.request.steps}
+        return self.problem.operand_dtype in FLOAT8 and ops <= SCALES
 
     def structs(self) -> list[Any]:
         """Returns `jax.ShapeDtypeStruct`s of everything that the function takes."""
@@ -86,7 +95,8 @@ class Computed:
         """Returns XLA's forms, ready to be timed, by what they are; one has no name.
 
         That of an epilogue is the reference, compiled as a whole: XLA fuses what it can.
-        That of scales is the product without them: no formulation of them is as fast.
+        That of scales is the product without them, if there are blocks of them, or 8-bit
+        operands and no other step: no formulation of them is as fast.
 
         Raises:
           KgenError: the module has no reference, but needs one.
@@ -94,7 +104,7 @@ class Computed:
         if self.request.op == GLU:
             return glu.xla(self.request, self.problem, sets)
         product: Function = peers.xla(self.problem)
-        if self.request.scale_block:
+        if self.request.scale_block or self._only_scales:
             return {"": timing.compile_each(lambda a, b, *_: product(a, b), sets)}
         if self.request.steps:
             product = _needed(reference)

@@ -211,3 +211,32 @@ def test_a_block_scaled_product_is_measured_beside_the_unscaled_one(tmp_path):
     ((name, unscaled),) = asked.xla(sets, reference).items()
     assert name == ""
     assert np.array_equal(unscaled.run(sets)[0], peers.xla(asked.problem)(a, b))
+
+
+ROWS = '[[epilogue]]\nop = "scale_rows"\n'
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_unscaled"),
+    [(ROWS, True), (ROWS + '[[epilogue]]\nop = "relu"\n', False)],
+)
+def test_scales_alone_are_measured_beside_the_unscaled_product(
+    steps, is_unscaled, tmp_path
+):
+    made = plan(
+        tmp_path,
+        f'[kernel]\nlayout = "nt"\n[dtypes]\na = "{E4M3}"\nb = "{E4M3}"\n'
+        f'out = "float32"\n[tile]\nm = 64\n{steps}',
+    )
+    built = module(tmp_path, made)
+    case = RequestCase(m=64, n=128, k=256)
+    asked = Computed.of(dataclasses.replace(built.request, cases=(case,)))
+    reference = built.function.__wrapped__.__globals__["reference"]
+    sets = asked.draw(1)
+    (operands_and_scales,) = sets
+    (compiled,) = asked.xla(sets, reference).values()
+    (found,) = compiled.run(sets)
+    product = peers.xla(asked.problem)(*operands_and_scales[:2])
+    scaled = reference(*operands_and_scales)
+    assert np.array_equal(found, product if is_unscaled else scaled)
+    assert not np.array_equal(product, scaled)
