@@ -47,6 +47,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "out_type": _out_type(plan),
         "cast": "" if plan.split_k > 1 or plan.epilogue else _cast(plan),
         "result": _result(plan),
+        "operands_line": epilogue.operands_line(plan, _units(plan)),
         "of_nothing": _of_nothing(plan),
         "block": store.turned(plan, f"acc[...]{_cast(plan)}"),
         "arithmetic": _arithmetic(plan),
@@ -148,8 +149,7 @@ def _result(plan: MatmulPlan) -> str:
     """Returns what the module's function returns."""
     if not plan.epilogue:
         return edges.result(plan, _cast(plan) if plan.split_k > 1 else "")
-    m, n, _ = schedule.blocks(plan)
-    called = epilogue.call(plan, {"m": m, "n": n})
+    called = epilogue.call(plan, _units(plan))
     if plan.differentiates_epilogue:
         return f"{called}[0]"
     cut = edges.cut(plan)
@@ -159,6 +159,12 @@ def _result(plan: MatmulPlan) -> str:
         one = batches.reshaped(plan, f"each{cut}")
         return f"tuple({one} for each in {called})"
     return batches.reshaped(plan, f"{called}{cut}")
+
+
+def _units(plan: MatmulPlan) -> dict[str, str]:
+    """Returns what a kernel reads at once along m and n, as source."""
+    m, n, _ = schedule.blocks(plan)
+    return {"m": m, "n": n}
 
 
 def _of_nothing(plan: MatmulPlan) -> str:

@@ -116,10 +116,9 @@ def _compute_wgs_reason(plan: MatmulPlan, dimension: str) -> str:
 def _scratch_types(plan: MatmulPlan, out_smem: str) -> str:
     if plan.schedule == "pallas_call":
         return '{"acc": plgpu.ACC((TILE_M, TILE_N), jnp.float32)}'
-    refs = {"out_smem": out_smem}
     if plan.ping_pong:
-        refs = {"ring": f"_ring({'layout' * plan.autodiff})", **refs}
-    return f"{{{', '.join(f'{name!r}: {ref}' for name, ref in refs.items())}}}"
+        return f"_scratch({'layout' * plan.autodiff})"
+    return f'{{"out_smem": {out_smem}}}'
 
 
 def _slots(tile: str, dtype: str) -> str:
@@ -288,8 +287,7 @@ def _order(plan: MatmulPlan) -> dict[str, object]:
     grid, names = list(tiles), ["m", "n"]
     all_tiles = "math.prod(tiles)" if plan.batched else "tiles[0] * tiles[1]"
     if plan.persistent:
-        sms = "num_sms // CLUSTER" if plan.cluster > 1 else "num_sms"
-        grid, names = [f"_num_ctas({all_tiles}, {sms})"], ["cta"]
+        grid, names = [f"_num_ctas({all_tiles}, num_sms)"], ["cta"]
     elif plan.raster is not None:
         tiles_of = "tiles[1] * tiles[2]" if plan.batched else all_tiles
         grid, names = [tiles_of], ["cta"]
@@ -330,6 +328,7 @@ def _order(plan: MatmulPlan) -> dict[str, object]:
         "has_cluster": plan.cluster > 1,
         "stands_alone": plan.cluster == 1,
         "cluster": plan.cluster,
+        **_rounds(plan),
         "clusters_m": plan.cluster_m > 1,
         "clusters_n": plan.cluster_n > 1,
         "cluster_shares": "B" if plan.cluster_m > 1 else "A",
@@ -337,6 +336,21 @@ def _order(plan: MatmulPlan) -> dict[str, object]:
         "splits_k": plan.split_k > 1,
         "split_k": plan.split_k,
     }
+
+
+def _rounds(plan: MatmulPlan) -> dict[str, object]:
+    """Returns how CTAs are counted, or clusters of two."""
+    keys = ("ctas", "room", "sms", "many_ctas", "few_ctas", "some_tiles")
+    of_ctas = "CTAs", "SM", "num_sms", "132", "128", "512 tiles"
+    pairs = (
+        "clusters",
+        "two SMs",
+        "num_sms // CLUSTER",
+        "66",
+        "64",
+        "256 pairs of tiles",
+    )
+    return dict(zip(keys, pairs if plan.cluster > 1 else of_ctas, strict=True))
 
 
 def _raster_reason(plan: MatmulPlan) -> str:

@@ -313,7 +313,9 @@ def launch(plan, case):
     cluster = (plan.cluster,) if plan.cluster > 1 else ()
     if plan.persistent:
         sms = SM_90A.num_sms if case.num_sms is None else case.num_sms
-        return (min(sms // plan.cluster, matrices * m * n),), cluster
+        tiles = matrices * m * n
+        rounds = math.ceil(tiles / (sms // plan.cluster))
+        return (math.ceil(tiles / rounds),), cluster
     tiles = (m, n) if plan.raster is None else (m * n,)
     if plan.batched:
         tiles = (matrices, *tiles)
