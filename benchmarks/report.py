@@ -30,6 +30,7 @@ AS_COMMITTED, NOT_MEASURED = "as committed", "not measured"
 MUTANTS = "mutants_gpu.json"
 H200 = "h200.json"
 FEATURES = "h200_features.json"
+OTHERS = "h200_others.json"
 EXAMPLE = "h200_jax_example.json"
 PROOF = "gpu_proof.json"
 COUNTERS = "h200_counters.json"
@@ -365,7 +366,12 @@ def page():
     )
     features = exists(FEATURES) and (
         "## Layouts, sizes, epilogues, 8-bit floats\n\n`h200.py` measured them,"
-        f" too, beside XLA's own formulation. {tuned(load(FEATURES), '../', FEATURES)}\n"
+        f" too, beside XLA's own formulation; scales of 8-bit floats beside its product"
+        f" without them. {tuned(load(FEATURES), '../', FEATURES)}\n"
+    )
+    others = exists(OTHERS) and (
+        "## Other kernels\n\n`h200.py` measured them in another run."
+        f" {tuned(load(OTHERS), '../', OTHERS)}\n"
     )
     proved = exists(PROOF) and proof(load(PROOF))
     shipped = exists(EXAMPLE) and example(load(EXAMPLE))
@@ -379,7 +385,7 @@ def page():
 
 Written by `python benchmarks/report.py` from the files in [results/](results).
 
-{on_h200 or ""}{features or ""}{shipped or ""}{counted or ""}{tried or ""}{where}{found or ""}{proved or ""}
+{on_h200 or ""}{features or ""}{others or ""}{shipped or ""}{why.MISSED}{counted or ""}{tried or ""}{where}{found or ""}{proved or ""}
 {limits(load("register_limits.json"))}
 {on_gpu or ""}{speed(load("speed.json"))}"""
 

@@ -97,13 +97,14 @@ class Group:
             computed = Computed.of(request)
             module = imported(source, directory, f"variant_{number}")
             function = getattr(module, request.function)
+            structs = tuple(computed.structs())
             count = operands.count_sets(
                 computed.problem.operand_bytes, machine.l2_bytes(request.arch)
             )
             try:
                 self.kernels[name] = (
-                    repeats.Poisoned(function, computed.structs()),
-                    timing.compile_each(function, [computed.structs()] * count),
+                    repeats.Poisoned(function, structs),
+                    timing.compile_each(function, [structs] * count),
                 )
             except Exception as error:
                 self.outcomes[name] = f"{type(error).__name__}: {error}"[:300]
