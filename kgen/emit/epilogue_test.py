@@ -2,7 +2,7 @@
 
 import textwrap
 
-from kgen.emit import epilogue, hardware, scales
+from kgen.emit import epilogue_steps, hardware, scales
 from kgen.emit.literals import LINE_LENGTH
 from kgen.epilogue.formulas import added
 from kgen.epilogue.steps import FLOAT32, TRANSCENDENTAL, Step, saves, with_argument
@@ -183,7 +183,7 @@ def _numpy(plan: MatmulPlan, step: Step) -> str:
     """Returns a step in numpy, where x is float64."""
     value = repr(step.value)
     array = f"np.asarray({step.argument}, np.float64)" if step.argument else ""
-    argument = epilogue.spread(plan, step, array)
+    argument = epilogue_steps.spread(plan, step, array)
     match step.op:
         case "scale" | "scale_rows" | "scale_columns":
             text = f"x * {argument if step.argument else value}"

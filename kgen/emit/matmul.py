@@ -3,8 +3,10 @@
 from kgen.arch import ARCHS
 from kgen.emit import (
     batches,
+    call,
     edges,
     epilogue,
+    gmem,
     gradients,
     matmul_test,
     operands,
@@ -47,7 +49,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "out_type": _out_type(plan),
         "cast": "" if plan.split_k > 1 or plan.epilogue else _cast(plan),
         "result": _result(plan),
-        "operands_line": epilogue.operands_line(plan, _units(plan)),
+        "operands_line": call.operands_line(plan, _units(plan)),
         "of_nothing": _of_nothing(plan),
         "block": store.turned(plan, f"acc[...]{_cast(plan)}"),
         "arithmetic": _arithmetic(plan),
@@ -135,7 +137,7 @@ def _out_type(plan: MatmulPlan) -> str:
     one = f"jax.ShapeDtypeStruct({edges.out_shape(plan, dtype)}, {dtype})"
     if plan.differentiates_epilogue:
         return f"(({one},) * num_outputs,)"
-    outputs = len(epilogue.outputs(plan))
+    outputs = len(gmem.outputs(plan))
     return one if outputs == 1 else f"({one},) * {outputs}"
 
 
@@ -149,13 +151,13 @@ def _result(plan: MatmulPlan) -> str:
     """Returns what the module's function returns."""
     if not plan.epilogue:
         return edges.result(plan, _cast(plan) if plan.split_k > 1 else "")
-    called = epilogue.call(plan, _units(plan))
+    called = call.of_kernel(plan, _units(plan))
     if plan.differentiates_epilogue:
         return f"{called}[0]"
     cut = edges.cut(plan)
     if plan.split_k > 1:
         return epilogue.chain(plan, f"{called}.sum(axis=0){cut}")
-    if (cut or plan.batched) and len(epilogue.outputs(plan)) > 1:
+    if (cut or plan.batched) and len(gmem.outputs(plan)) > 1:
         one = batches.reshaped(plan, f"each{cut}")
         return f"tuple({one} for each in {called})"
     return batches.reshaped(plan, f"{called}{cut}")

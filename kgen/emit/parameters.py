@@ -1,7 +1,65 @@
-"""What the templates place about one argument of an epilogue."""
+"""What the templates place about the arguments of an epilogue: types, shapes, checks."""
 
-from kgen.epilogue.steps import FLOAT32, Step, with_argument
+from kgen.emit import scales
+from kgen.emit.epilogue_steps import SAVED, in_kernel
+from kgen.epilogue.steps import FLOAT32, Step, saves, with_argument
+from kgen.layouts import is_transposed
 from kgen.plan.model import MatmulPlan
+
+
+def view(plan: MatmulPlan) -> dict[str, object]:
+    """Returns what the function takes for an epilogue, and how it is checked."""
+    arguments = with_argument(plan.epilogue)
+    listed = ", ".join(["", *(step.argument for step in arguments)])
+    return {
+        **_tables(plan),
+        "arguments": listed,
+        "chain_arguments": listed,
+        "argument_parameters": ", ".join(
+            ["", *(f"{step.argument}: {annotation(step)}" for step in arguments)]
+        ),
+        "argument_docs": [
+            f"{step.argument}: {about(plan, step)}." for step in arguments
+        ],
+        "has_arguments": bool(arguments),
+        "has_several_arguments": len(arguments) > 1,
+        "only_argument_check": (
+            checks(plan, arguments[0]) if len(arguments) == 1 else []
+        ),
+        "pads_arguments": plan.any_edge
+        and in_kernel(plan)
+        and any(step.axes for step in arguments),
+        "argument_checks": [
+            (
+                f'"{step.argument}"',
+                step.argument,
+                shape(step),
+                f"jnp.{step.dtype}",
+            )
+            for step in arguments
+        ],
+        **_of_batch(plan),
+    }
+
+
+def _tables(plan: MatmulPlan) -> dict[str, object]:
+    """Returns the rows of arguments and results in the docstring of a module."""
+    arguments = with_argument(plan.epilogue)
+    saved = [SAVED] * saves(plan.epilogue)
+    names = [step.argument for step in arguments]
+    width = max(map(len, [*names, *scales.arguments(plan), "out", *saved]))
+    return {
+        "gap": " " * (width - len("out")),
+        "argument_table": [
+            f"{step.argument:{width}}  {step.dtype}{dimensions(plan, step)}"
+            for step in arguments
+        ],
+        "saved_table": [
+            f"{name:{width}}  {plan.out_dtype}[{'..., ' * plan.batched}m, n]    "
+            "x at save(), see below"
+            for name in saved
+        ],
+    }
 
 
 def dimensions(plan: MatmulPlan, step: Step) -> str:
@@ -72,3 +130,57 @@ def _about_residual(step: Step) -> str:
     beta = 1.0 if step.value is None else step.value
     factor = "" if abs(beta) == 1 else f", times {abs(beta)!r}"
     return f"what is {'subtracted' if beta < 0 else 'added'}{factor}"
+
+
+def _of_batch(plan: MatmulPlan) -> dict[str, object]:
+    """Returns how arguments are checked, and how those of a batch are stacked."""
+    arguments = with_argument(plan.epilogue)
+    scalars = [step.argument for step in arguments if not step.axes]
+    stacked = [
+        (
+            (step.argument, step.argument, len(step.axes))
+            if step.axes
+            else (step.argument, f"{step.argument}[..., None]", 1)
+        )
+        for step in arguments
+    ]
+    batched = plan.batched
+    a_is_transposed, b_is_transposed = is_transposed(plan.layout)
+    lengths = {
+        "m": f"a.shape[{-1 if a_is_transposed else -2}]",
+        "n": f"b.shape[{-2 if b_is_transposed else -1}]",
+    }
+    used = [axis for axis in "mn" if any(axis in step.axes for step in arguments)]
+    return {
+        "scalars": [] if batched else scalars,
+        "batched_scalars": scalars,
+        "stacked": stacked if batched else [],
+        "checks_here": bool(arguments) and not batched,
+        "has_ranks": bool(arguments) and batched,
+        "takes_two": not arguments,
+        "ranks": repr((2, 2, *(len(step.axes) for step in arguments))),
+        "argument_batches": "".join(
+            f", {step.argument}.shape{_leading(step)}" for step in arguments
+        ),
+        "mapped_operands": "*operands" if arguments else "a, b",
+        "out_is_mapped": "(True, True)" if saves(plan.epilogue) else "True",
+        "matrix_is": (
+            "Returns what an operand has for one of the batch, or for all of it."
+            if arguments
+            else "Returns the matrix for one of the batch, or the one for all of it."
+        ),
+        "checked": checked(plan),
+        "measures_c": batched and bool(used),
+        "sizes_of_c": f"{', '.join(used)} = {', '.join(lengths[x] for x in used)}",
+        "other_shape": (
+            "jax.typeof(argument).shape[argument.ndim - len(shape) :] != shape"
+            if batched
+            else "jax.typeof(argument).shape != shape"
+        ),
+        "behind_batch": " behind its batch" if batched else "",
+    }
+
+
+def _leading(step: Step) -> str:
+    """Returns what takes the leading dimensions of an argument's shape, as source."""
+    return f"[:-{len(step.axes)}]" if step.axes else ""

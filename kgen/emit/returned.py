@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 
-from kgen.emit import batches, epilogue, parameters, scales
+from kgen.emit import batches, epilogue_steps, parameters, scales
 from kgen.emit.literals import LINE_LENGTH
 from kgen.epilogue.formulas import added, clamped
 from kgen.epilogue.steps import Step, saves
@@ -68,7 +68,7 @@ def headline(plan: MatmulPlan) -> str:
 def _of_epilogue(plan: MatmulPlan) -> str:
     product = batches.product(plan)
     found = _formula(
-        plan, product, lambda step: epilogue.spread(plan, step, step.argument)
+        plan, product, lambda step: epilogue_steps.spread(plan, step, step.argument)
     )
     *most, last = (step.op for step in plan.epilogue)
     steps = f"{', '.join(most)} and {last}" if most else last

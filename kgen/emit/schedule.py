@@ -1,7 +1,8 @@
 """What the matmul template places about a schedule: who does what, and in which order."""
 
-from kgen.emit import batches, epilogue, scales, store
+from kgen.emit import batches, gmem, scales, store
 from kgen.emit.edges import count, out_shape
+from kgen.emit.epilogue_steps import in_kernel
 from kgen.emit.operands import out_dims
 from kgen.epilogue.steps import FLOAT32
 from kgen.float8 import SUM_BITS
@@ -53,20 +54,20 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "acc_shape": _acc_shape(plan, splits_m, splits_n),
         "out_slot": 'out_smem.at[lax.axis_index("wg")]' if shared else "out_smem",
         "out_part": (
-            epilogue.passed(
+            gmem.passed(
                 plan,
                 "_wg_rows()" if splits_m else None,
                 "_wg_columns()" if splits_n else None,
             )
-            if epilogue.in_kernel(plan)
+            if in_kernel(plan)
             else _out_part(plan, splits_m, splits_n)
         ),
-        "store_refs": epilogue.passed(plan),
+        "store_refs": gmem.passed(plan),
         "body_refs": ", ".join(
             [
                 *OPERANDS,
                 *scales.refs(plan),
-                *(r.name for r in (*epilogue.refs(plan), *epilogue.outputs(plan))),
+                *(r.name for r in (*gmem.refs(plan), *gmem.outputs(plan))),
             ]
         ),
         "out_smem": out_smem,
@@ -174,7 +175,7 @@ def stores_pieces(plan: MatmulPlan) -> bool:
 
     Two outputs take turns in the slots even if there is one piece of each.
     """
-    if plan.differentiates_epilogue or len(epilogue.outputs(plan)) > 1:
+    if plan.differentiates_epilogue or len(gmem.outputs(plan)) > 1:
         return True
     return plan.schedule != "pallas_call" and plan.store_n < plan.wg_n
 
@@ -388,8 +389,8 @@ def _blocks(plan: MatmulPlan) -> dict[str, object]:
             "DTYPE" if plan.b_dtype == plan.operand_dtype else "B_DTYPE",
         ),
         "out_gmem": (
-            epilogue.passed(plan, "rows", "columns", batch="batch" * plan.batched)
-            if epilogue.in_kernel(plan)
+            gmem.passed(plan, "rows", "columns", batch="batch" * plan.batched)
+            if in_kernel(plan)
             else f"out_gmem.at[{part}{out}]"
         ),
         "out_shape": out_shape(plan, store_dtype(plan)),

@@ -1,6 +1,7 @@
 """What is stored of an accumulator: all of it, or a piece, as the epilogue makes it."""
 
-from kgen.emit import epilogue
+from kgen.emit import epilogue, gmem
+from kgen.emit.epilogue_steps import in_kernel
 from kgen.epilogue.steps import Step
 from kgen.plan.model import MatmulPlan
 
@@ -17,13 +18,13 @@ def view(plan: MatmulPlan, part: str, *, in_pieces: bool) -> dict[str, object]:
       in_pieces: Whether a warpgroup stores its part of the tile piece by piece.
     """
     piece, whole, finished = part, "product", ""
-    if epilogue.in_kernel(plan):
+    if in_kernel(plan):
         whole = epilogue.apply(plan, whole, None)
         if in_pieces and finishes_at_once(plan):
             finished = whole
         else:
             piece = epilogue.apply(plan, piece, "columns")
-    outputs = len(epilogue.outputs(plan))
+    outputs = len(gmem.outputs(plan))
     return {
         "piece": turned(plan, piece) if outputs == 1 else piece,
         "whole": turned(plan, whole),

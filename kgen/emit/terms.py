@@ -6,7 +6,7 @@ terms, and None for a plain product. What it stores is one argument, too: to dif
 the epilogue takes the product, which is then stored beside the output.
 """
 
-from kgen.emit import epilogue, parameters
+from kgen.emit import gmem, parameters
 from kgen.emit.gradients import calls
 from kgen.epilogue.steps import FLOAT32, with_argument
 from kgen.layouts import is_transposed
@@ -21,7 +21,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
             "lists_outputs": False,
             "stores_parts": False,
         }
-    refs = epilogue.argument_refs(plan)
+    refs = gmem.argument_refs(plan)
     steps = with_argument(plan.epilogue)
     sliced = any(ref.axes for ref in refs)
     of_grad_a, of_grad_b = calls(plan)
