@@ -10,6 +10,8 @@ from kgen.emit import (
     gradients,
     matmul_test,
     operands,
+    order,
+    output,
     returned,
     schedule,
     store,
@@ -43,9 +45,9 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "dtype": plan.operand_dtype,
         **_operand_dtypes(plan),
         "out_dtype": plan.out_dtype,
-        "has_own_out_dtype": schedule.has_own_out_dtype(plan),
+        "has_own_out_dtype": output.has_own_dtype(plan),
         "result_dtype": _result_dtype(plan),
-        "STORE_DTYPE": schedule.store_dtype(plan),
+        "STORE_DTYPE": output.store_dtype(plan),
         "out_type": _out_type(plan),
         "cast": "" if plan.split_k > 1 or plan.epilogue else _cast(plan),
         "result": _result(plan),
@@ -133,7 +135,7 @@ def _arithmetic(plan: MatmulPlan) -> str:
 
 
 def _out_type(plan: MatmulPlan) -> str:
-    dtype = schedule.store_dtype(plan)
+    dtype = output.store_dtype(plan)
     one = f"jax.ShapeDtypeStruct({edges.out_shape(plan, dtype)}, {dtype})"
     if plan.differentiates_epilogue:
         return f"(({one},) * num_outputs,)"
@@ -143,7 +145,7 @@ def _out_type(plan: MatmulPlan) -> str:
 
 def _result_dtype(plan: MatmulPlan) -> str:
     """Returns the result's dtype as a standalone test names it."""
-    name = schedule.out_dtype(plan)
+    name = output.dtype(plan)
     return name if name.startswith("jnp.") else f"module.{name}"
 
 
@@ -165,7 +167,7 @@ def _result(plan: MatmulPlan) -> str:
 
 def _units(plan: MatmulPlan) -> dict[str, str]:
     """Returns what a kernel reads at once along m and n, as source."""
-    m, n, _ = schedule.blocks(plan)
+    m, n, _ = order.blocks(plan)
     return {"m": m, "n": n}
 
 
@@ -174,7 +176,7 @@ def _of_nothing(plan: MatmulPlan) -> str:
     shape = batches.in_batch(plan, operands.out_dims(plan, "m", "n"), "*batch")
     if plan.epilogue:
         return epilogue.chain(plan, f"jnp.zeros({shape}, jnp.float32)")
-    return f"jnp.zeros({shape}, {schedule.out_dtype(plan)})"
+    return f"jnp.zeros({shape}, {output.dtype(plan)})"
 
 
 def _reference(plan: MatmulPlan) -> str:
@@ -202,7 +204,7 @@ def _reference_is(plan: MatmulPlan) -> str:
 
 def _cast(plan: MatmulPlan) -> str:
     """Returns the cast from float32 to the output's dtype, if there is anything to do."""
-    return "" if plan.out_dtype == "float32" else f".astype({schedule.out_dtype(plan)})"
+    return "" if plan.out_dtype == "float32" else f".astype({output.dtype(plan)})"
 
 
 def _pipeline(plan: MatmulPlan) -> dict[str, object]:
@@ -233,18 +235,18 @@ def _pipeline(plan: MatmulPlan) -> dict[str, object]:
 
 
 def _layouts(plan: MatmulPlan) -> dict[str, object]:
-    pieces = schedule.stores_pieces(plan)
+    pieces = store.stores_pieces(plan)
     whose = "Every warpgroup" if plan.num_compute_wgs > 1 else "The CTA"
     return {
         "swizzle": plan.operand_layout.swizzle,
         "transforms": _transforms(plan, plan.operand_layout, "TILING"),
-        "has_own_out_transforms": schedule.has_own_out_transforms(plan),
+        "has_own_out_transforms": output.has_own_transforms(plan),
         "out_transforms": _transforms(plan, plan.out_layout, "OUT_TILING"),
         "out_block": ", ".join(
             [
                 f"plgpu.BlockSpec({operands.out_dims(plan, 'TILE_M', 'TILE_N')}, "
                 f"lambda _: {operands.out_dims(plan, 'm', 'n')}",
-                *schedule.out_transforms(plan),
+                *output.transforms(plan),
             ]
         )
         + ")",

@@ -1,23 +1,44 @@
 """What is stored of an accumulator: all of it, or a piece, as the epilogue makes it."""
 
-from kgen.emit import epilogue, gmem
+from kgen.emit import epilogue, gmem, output, warpgroups
+from kgen.emit.edges import out_shape
 from kgen.emit.epilogue_steps import in_kernel
+from kgen.emit.operands import out_dims
 from kgen.epilogue.steps import Step
+from kgen.layouts import COLUMN
 from kgen.plan.model import MatmulPlan
 
 CHEAP = frozenset({"scale", "scale_rows", "scale_columns", "bias", "relu", "clamp"})
 """Steps that take no longer for all of a tile than the loads of their vectors do."""
 
 
-def view(plan: MatmulPlan, part: str, *, in_pieces: bool) -> dict[str, object]:
-    """Returns the values of the templates that store a tile.
+def view(plan: MatmulPlan) -> dict[str, object]:
+    """Returns the values of the templates that store a tile."""
+    shared = plan.num_compute_wgs > 1
+    turn = ".T" if plan.turns_product else ""
+    return {
+        "out_slot": 'out_smem.at[lax.axis_index("wg")]' if shared else "out_smem",
+        "out_part": _out_part(plan),
+        "store_refs": gmem.passed(plan),
+        "out_smem": out_smem(plan),
+        "store_pieces": f"{warpgroups.columns(plan)} // STORE_N",
+        # Then a tile begins with another slot than the one used longest ago.
+        "store_slots_shift": plan.persistent and plan.stores % plan.store_slots != 0,
+        "product_word": "transposed product" if plan.turns_product else "product",
+        "slot": f"slot{turn}[...]",
+        "out_smem_ref": f"out_smem{turn}[...]",
+        "out_piece": "columns" if plan.out_order == COLUMN else ":, columns",
+        "out_gmem": _out_gmem(plan),
+        "out_shape": out_shape(plan, output.store_dtype(plan)),
+        **_made(plan),
+    }
 
-    Args:
-      plan: The plan.
-      part: A piece of the product, as source.
-      in_pieces: Whether a warpgroup stores its part of the tile piece by piece.
-    """
-    piece, whole, finished = part, "product", ""
+
+def _made(plan: MatmulPlan) -> dict[str, object]:
+    """Returns what is made of the product, or of a piece of it, before it is stored."""
+    in_pieces = stores_pieces(plan)
+    part = "columns" if plan.swap_operands else ":, columns"
+    piece, whole, finished = f"product[{part}]", "product", ""
     if in_kernel(plan):
         whole = epilogue.apply(plan, whole, None)
         if in_pieces and finishes_at_once(plan):
@@ -34,6 +55,16 @@ def view(plan: MatmulPlan, part: str, *, in_pieces: bool) -> dict[str, object]:
         "stores_pieces": in_pieces and outputs == 1,
         "has_store_constants": in_pieces,
     }
+
+
+def stores_pieces(plan: MatmulPlan) -> bool:
+    """Whether a warpgroup stores its part of the tile piece by piece.
+
+    Two outputs take turns in the slots even if there is one piece of each.
+    """
+    if plan.differentiates_epilogue or len(gmem.outputs(plan)) > 1:
+        return True
+    return plan.schedule != "pallas_call" and plan.store_n < plan.wg_n
 
 
 def finishes_at_once(plan: MatmulPlan) -> bool:
@@ -66,3 +97,39 @@ def turned(plan: MatmulPlan, product: str) -> str:
     if plan.turns_product:
         return f"plgpu.layout_cast({product}, plgpu.Layout.WGMMA_TRANSPOSED)"
     return product
+
+
+def out_smem(plan: MatmulPlan) -> str:
+    """Returns the SMEM through which the output is stored, as source."""
+    rows = warpgroups.rows(plan)
+    columns = "STORE_N" if stores_pieces(plan) else warpgroups.columns(plan)
+    dimensions = [
+        *(["COMPUTE_WGS"] if plan.num_compute_wgs > 1 else []),
+        *(["STORE_SLOTS"] if stores_pieces(plan) else []),
+        *((columns, rows) if plan.out_order == COLUMN else (rows, columns)),
+    ]
+    shape = f"({', '.join(dimensions)})"
+    arguments = [shape, output.store_dtype(plan), *output.transforms(plan)]
+    return f"plgpu.SMEM({', '.join(arguments)})"
+
+
+def _out_part(plan: MatmulPlan) -> str:
+    """Returns the part of the output's tile that a warpgroup stores."""
+    rows = "_wg_rows()" if warpgroups.splits_m(plan) else None
+    columns = "_wg_columns()" if warpgroups.splits_n(plan) else None
+    if in_kernel(plan):
+        return gmem.passed(plan, rows, columns)
+    if not (rows or columns):
+        return "out_gmem"
+    is_first = bool(rows) != (plan.out_order == COLUMN)
+    return f"out_gmem.at[{'' if is_first else ':, '}{rows or columns}]"
+
+
+def _out_gmem(plan: MatmulPlan) -> str:
+    """Returns the output's tile, with what the epilogue reads there."""
+    if in_kernel(plan):
+        return gmem.passed(plan, "rows", "columns", batch="batch" * plan.batched)
+    part = "part, " if plan.split_k > 1 else ""
+    part = "batch, " if plan.batched else part
+    out = out_dims(plan, "rows", "columns").strip("()")
+    return f"out_gmem.at[{part}{out}]"
