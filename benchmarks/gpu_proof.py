@@ -19,7 +19,8 @@ sys.path.insert(0, str(ROOT))
 from kgen.code import code_digest  # noqa: E402
 from kgen.errors import KgenError  # noqa: E402
 from kgen.measure import bench  # noqa: E402
-from kgen.targets import Asked, find_targets  # noqa: E402
+from kgen.targets import find_targets  # noqa: E402
+from kgen.targets.asked import Asked  # noqa: E402
 from kgen.verify import verify  # noqa: E402
 from kgen.verify.request import GPU  # noqa: E402
 

@@ -28,7 +28,8 @@ from kgen.code import code_digest  # noqa: E402
 from kgen.errors import KgenError  # noqa: E402
 from kgen.measure import bench, files, results, tables  # noqa: E402
 from kgen.tables import plain_text  # noqa: E402
-from kgen.targets import Asked, find_targets  # noqa: E402
+from kgen.targets import find_targets  # noqa: E402
+from kgen.targets.asked import Asked  # noqa: E402
 
 PEERS = ("xla", "jax-example")
 

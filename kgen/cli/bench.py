@@ -188,7 +188,8 @@ def _jobs(
 ) -> "list[Job]":
     """Returns what is measured: every target at every size."""
     from kgen.measure.bench import jobs_of
-    from kgen.targets import Asked, find_targets
+    from kgen.targets import find_targets
+    from kgen.targets.asked import Asked
 
     names, found_templates = list(targets), templates
     if not (targets and all(map(_is_code, targets))):

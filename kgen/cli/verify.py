@@ -15,7 +15,7 @@ from kgen.cli._project import out_of, project_here, specs_of, templates_of
 if TYPE_CHECKING:
     from kgen.project import Project
     from kgen.report import Report
-    from kgen.targets import Target
+    from kgen.targets.asked import Target
     from kgen.verdicts import Result
 
 LEVELS = ("static", "lower", "simulate", "gpu")
@@ -112,7 +112,8 @@ def command(
     nothing about a kernel tells why, and counts as failed.
     """
     from kgen import verdicts
-    from kgen.targets import Asked, find_targets
+    from kgen.targets import find_targets
+    from kgen.targets.asked import Asked
     from kgen.workers import in_threads
 
     jobs = jobs or len(os.sched_getaffinity(0))

@@ -23,7 +23,8 @@ from jax.experimental.pallas import mosaic_gpu as plgpu
 from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
-from kgen import targets
+from kgen.targets import find_targets
+from kgen.targets.asked import Asked
 from kgen.verify import lower
 from kgen.verify.request import FUNCTION, SIMULATE, OperandCase, Request
 from kgen.verify.upstream import _operations
@@ -76,7 +77,7 @@ def struct(shape, dtype):
 def citizen(name):
     sys.path[:] = dict.fromkeys((str(GENERATED), *sys.path))
     path = GENERATED / f"{name}.py"
-    (target,) = targets.find_targets([str(path)], targets.Asked(), lambda *_: None)
+    (target,) = find_targets([str(path)], Asked(), lambda *_: None)
     module = importlib.import_module(name)
     public = getattr(module, target.request.function)
     case = target.request.cases[0]

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from oldest import newest_only
 
-from kgen.targets import Asked, find_targets
+from kgen.targets import find_targets
+from kgen.targets.asked import Asked
 from kgen.verify import extremes, lower, picks, plain, refusals, static, verify
 from kgen.verify.explain import LevelError
 from kgen.verify.layout import full_name

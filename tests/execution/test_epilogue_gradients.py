@@ -12,7 +12,8 @@ from oldest import every_third
 
 from kgen.emit.render import render
 from kgen.pipeline import request_of
-from kgen.targets import Asked, find_targets
+from kgen.targets import find_targets
+from kgen.targets.asked import Asked
 from kgen.verify.request import RequestCase
 
 HEAD = '[kernel]\nautodiff = true\nlayout = "{}"\n'

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from kgen.code import code_digest
-from kgen.targets import Asked, find_targets
+from kgen.targets import find_targets
+from kgen.targets.asked import Asked
 
 ROOT = Path(__file__).parents[2]
 SMALL = ROOT / "generated" / "fp16_128x128.py"

@@ -6,7 +6,8 @@ import pytest
 from oldest import newest_only
 
 from kgen.errors import FileError, SpecError, UsageError
-from kgen.targets import Asked, find_targets
+from kgen.targets import find_targets
+from kgen.targets.asked import Asked
 from kgen.verify.request import OperandCase, RequestCase
 from kgen.verify.table import Table
 
