@@ -38,8 +38,8 @@ from kgen.measure.computed import Computed  # noqa: E402
 from kgen.spec import tune  # noqa: E402
 from kgen.spec.document import document_of, text_of  # noqa: E402
 from kgen.spec.load import load_file  # noqa: E402
+from kgen.tune.candidate import Candidate  # noqa: E402
 from kgen.tune.prune import Pruner  # noqa: E402
-from kgen.tune.space import Candidate  # noqa: E402
 from kgen.verify import repeats  # noqa: E402
 from kgen.verify.explain import LevelError  # noqa: E402
 from kgen.verify.request import RequestCase  # noqa: E402

@@ -9,7 +9,7 @@ its data sheet.
 import dataclasses
 import math
 
-from kgen.tune.space import Shape
+from kgen.tune.site import Shape
 
 NUM_SMS = 132
 # A chip that multiplies for more than a moment is limited by its power.

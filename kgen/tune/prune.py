@@ -24,8 +24,9 @@ from kgen.spec.model import AnySpec
 from kgen.spec.schema import spec_node
 from kgen.spec.source import SourcedSpec
 from kgen.spec.validate import validate
+from kgen.tune.candidate import Candidate
 from kgen.tune.cost import Figures
-from kgen.tune.space import Candidate, Shape
+from kgen.tune.site import Shape
 
 SHAPE = "shape"
 """Stands where a rule's code would, for a kernel that does not take the shape."""

@@ -9,7 +9,7 @@ from kgen.errors import FileError
 from kgen.spec.edit import edited, leaves, said, whole_lines
 from kgen.spec.locate import KeyPath, Spans, spans
 from kgen.spec.wording import write_key, write_value
-from kgen.tune.space import Value
+from kgen.tune.candidate import Value
 
 type Edit = tuple[int, int, str]
 

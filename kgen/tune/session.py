@@ -31,7 +31,7 @@ from kgen.tune.pool import Pool
 from kgen.tune.prune import Legal, Pruned, Pruner, figures
 from kgen.tune.records import Key
 from kgen.tune.search import Found, Progress, Search
-from kgen.tune.space import Shape
+from kgen.tune.site import Shape
 from kgen.tune.store import Store
 from kgen.tune.tasks import Limits, Setup
 from kgen.verify.request import GLU, MATMUL, Request, RequestCase

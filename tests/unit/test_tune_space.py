@@ -12,8 +12,9 @@ from kgen.spec.model import AnySpec, Spec
 from kgen.spec.schema import spec_node
 from kgen.spec.tune import MAX_CANDIDATES, axes, without
 from kgen.tune import choose, session
+from kgen.tune.candidate import Candidate
 from kgen.tune.prune import DEEPEST, Pruner
-from kgen.tune.space import Candidate, default, of_axes
+from kgen.tune.space import default, of_axes
 
 pytestmark = newest_only
 
