@@ -1,9 +1,8 @@
 """Tells in the benchmarks' page what limits kernels, and what was tried: see report.py."""
 
 import textwrap
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from result_files import ROOT, table
 
 WHY = """## What limits the fastest kernels
 
@@ -93,13 +92,13 @@ def counter_rows(pairs):
                 )
 
 
-def counters(result, name, table):
+def counters(result, name):
     """Returns the section on what limits kernels."""
     head = ("m x n x k", "kernel", *COUNTER, "steady MHz", "watts")
     return WHY.format(name=name, table=table(head, counter_rows(result["pairs"])))
 
 
-def variants(result, name, table):
+def variants(result, name):
     """Returns the section on what was tried."""
     groups = []
     for group in result["groups"]:
@@ -127,3 +126,27 @@ def variant_rows(group):
             yield name, f"{of['us']:.1f}", f"{of['xla_over_it']:.3f}"
     for name, reason in group["others"].items():
         yield name, reason.splitlines()[0], ""
+
+
+def timeline(found, name):
+    """Tells what the warpgroups of a kernel did when."""
+    size = " x ".join(map(str, found["shape"]))
+    rows = [
+        (
+            row["warpgroup"],
+            row["scope"],
+            row["turn"],
+            *(f"{row[key]:.2f}" for key in ("begins", "takes", "latest_end")),
+        )
+        for row in found["rows"]
+    ]
+    head = ("warpgroup", "what", "turn", "begins", "takes", "latest end")
+    return f"""## Where the time of {size} goes
+
+`timeline.py` ran {found["kernel"]} once on one {found["device"]} under Mosaic GPU's
+profiler, in {found["unit"]}: medians over the CTAs, and the latest of all. The tensor cores
+need {found["tile_cycles"]} for one tile; [results/{name}](results/{name}).
+
+{table(head, rows)}
+
+"""

@@ -163,7 +163,7 @@ def report(tmp_path, monkeypatch):
     here.mkdir()
     shutil.copytree(BENCHMARKS / "results", here / "results")
     (here / "results" / "h200.json").unlink(missing_ok=True)
-    monkeypatch.setattr(module, "HERE", here)
+    monkeypatch.setattr(module.result_files, "RESULTS", here / "results")
     monkeypatch.setattr(module, "PAGE", here / "README.md")
     monkeypatch.setattr(module, "README", tmp_path / "README.md")
     tmp_path.joinpath("README.md").write_text(
@@ -201,7 +201,7 @@ def test_the_tables_come_from_the_results(report, monkeypatch, capsys):
         ],
     }
     files.parse(value, "made up")
-    report.HERE.joinpath("results", "h200.json").write_text(json.dumps(value))
+    report.result_files.RESULTS.joinpath("h200.json").write_text(json.dumps(value))
     assert call(report, monkeypatch, "--check") == 1
     assert capsys.readouterr().out == (
         "benchmarks/README.md differs; run python benchmarks/report.py\n"
@@ -233,7 +233,7 @@ def test_the_tables_come_from_the_results(report, monkeypatch, capsys):
 
 def test_a_readme_without_the_section_is_told(report, monkeypatch):
     report.README.write_text("# kgen\n")
-    report.HERE.joinpath("results", "h200.json").write_text(
+    report.result_files.RESULTS.joinpath("h200.json").write_text(
         json.dumps(
             {
                 "machine": dict.fromkeys(("device", "jax", "cuda", "driver"), "x"),

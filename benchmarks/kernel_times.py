@@ -1,0 +1,139 @@
+"""Tells in the benchmarks' page how long kernels take beside others: see report.py."""
+
+import statistics
+from pathlib import Path
+
+from result_files import AS_COMMITTED, exists, is_committed, load, table
+
+NOT_MEASURED = "not measured"
+EXAMPLE = "h200_jax_example.json"
+
+
+def tuned(result, root, name):
+    """Returns the table of the tuned kernels; `root` leads to the repository's root."""
+    machine, records = result["machine"], result["results"]
+    head = (
+        "m x n x k",
+        "kernel",
+        "us",
+        "TFLOP/s",
+        "TB/s",
+        "of the roofline",
+        "XLA / ours",
+        "JAX's example / ours",
+    )
+    verified = sum(
+        bool(record["verification"])
+        and all(level["status"] == "passed" for level in record["verification"])
+        for record in records
+    )
+    same = sum(is_committed(r["name"], r) == AS_COMMITTED for r in records)
+    results = f"{root}benchmarks/results/{name}"
+    rest = "; the others were measured in an earlier one" * (same < len(records))
+    return f"""One {machine["device"]}, JAX {machine["jax"]}, CUDA {machine["cuda"]}, driver
+{machine["driver"]}: medians of {result["rounds"]} rounds in turns with the others, on
+independent normal values, each time on other operands than L2 holds. Above 1 is faster
+than the other. {verified} of {len(records)} passed `kgen verify --level gpu` in the same
+run; [every round's time]({results}). The code of {same} of {len(records)} is the one that
+is committed{rest}.
+
+{table(head, tuned_rows(records)).replace("{root}", root)}
+
+{means(records)}
+"""
+
+
+def tuned_rows(records):
+    for record in records:
+        shape = " x ".join(map(str, record["shape"]))
+        for size in record.get("batch", ()):
+            shape = f"{size} x ({shape})"
+        path = Path(record["path"])
+        name = f"[{path.stem}]({{root}}{path.as_posix()})"
+        if record["timing"] is None:
+            yield shape, name, f"**{record['status']}**", "", "", "", "", ""
+            continue
+        time = record["timing"]
+        ratios = {peer["name"]: peer["ratio"] for peer in record["peers"]}
+        ratios["jax-example"] = ratios.get("jax-example") or beside_example(record)
+        yield (
+            shape,
+            name,
+            f"{time['median_us']:.1f}",
+            f"{time['tflops']:.0f}",
+            f"{time['tb_per_s']:.2f}",
+            "" if time["roofline"] is None else f"{time['roofline']:.0%}",
+            *(
+                NOT_MEASURED if ratios.get(peer) is None else f"{ratios[peer]:.3f}"
+                for peer in ("xla", "jax-example")
+            ),
+        )
+
+
+def means(records):
+    """Tells the geometric mean of every peer's ratios."""
+    ratios = {}
+    for record in records:
+        for peer in record["peers"]:
+            if peer["ratio"] is not None:
+                ratios.setdefault(peer["name"], []).append(peer["ratio"])
+    told = [
+        f"{statistics.geometric_mean(each):.3f} over {name} ({len(each)} shapes)"
+        for name, each in ratios.items()
+    ]
+    return f"Geometric means: {', '.join(told)}." if told else ""
+
+
+def beside_example(record):
+    """Returns what `jax_example.py` measured of the same code, if it did."""
+    if not exists(EXAMPLE):
+        return None
+    for other in load(EXAMPLE)["results"]:
+        same = ("name", "shape", "source_digest")
+        if all(other[key] == record[key] for key in same):
+            return other["example_ratio"]
+    return None
+
+
+def example(result):
+    """Tells of JAX's shipped matmul beside ours."""
+    rows = [
+        (
+            " x ".join(map(str, each["shape"])),
+            each["name"],
+            f"{statistics.median(each['us']['ours']):.1f}",
+            f"{each['xla_ratio']:.3f}",
+            (
+                NOT_MEASURED
+                if each["example_ratio"] is None
+                else f"{each['example_ratio']:.3f}"
+            ),
+            each["detail"] or best_tried(each),
+        )
+        for each in result["results"]
+    ]
+    head = (
+        "m x n x k",
+        "kernel",
+        "us",
+        "XLA / ours",
+        "JAX's example / ours",
+        "its best",
+    )
+    return f"""## Beside JAX's shipped Hopper matmul
+
+`jax_example.py` compiled up to {result["most"]} configurations of it at every size, timed
+each, and took the best two again in turns with ours and XLA, {result["rounds"]} rounds, on one
+{result["machine"]["device"]}; [results/{EXAMPLE}](results/{EXAMPLE}) has them all.
+
+{table(head, rows)}
+
+"""
+
+
+def best_tried(record):
+    ran = [each for each in record["tried"] if each["us"] is not None]
+    if not ran:
+        return "none ran"
+    best = min(ran, key=lambda each: each["us"])
+    return f"{best['configuration']} ({len(ran)} ran)"

@@ -1,0 +1,40 @@
+"""The result files of the benchmarks' page, and tables of what they say: see report.py."""
+
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from kgen.code import code_digest  # noqa: E402
+
+RESULTS = ROOT / "benchmarks" / "results"
+GENERATED = ROOT / "generated"
+AS_COMMITTED = "as committed"
+
+
+def exists(name):
+    return (RESULTS / name).exists()
+
+
+def read(name):
+    return (RESULTS / name).read_text(encoding="utf-8")
+
+
+def load(name):
+    return json.loads(read(name))
+
+
+def is_committed(name, outcome):
+    """Whether a result is about the text that is committed now."""
+    path = GENERATED / f"{name}.py"
+    if not path.exists():
+        return "no longer there"
+    text = path.read_text(encoding="utf-8")
+    same = outcome["source_digest"] == code_digest(text)
+    return AS_COMMITTED if same else "an earlier text"
+
+
+def table(head, rows):
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)

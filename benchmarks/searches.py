@@ -1,0 +1,35 @@
+"""Tells in the benchmarks' page what `kgen tune` found: see report.py."""
+
+import collections
+import json
+import statistics
+
+from result_files import table
+
+
+def searches(text):
+    """Tells what `kgen tune` found at each size."""
+    measured = collections.defaultdict(dict)
+    for line in text.splitlines():
+        result = json.loads(line)
+        if result["outcome"] == "measured":
+            size = " x ".join(map(str, result["key"]["shape"]))
+            us = statistics.median(result["us"])
+            ratio = statistics.median(result["peer_us"]) / us
+            told = (us, ratio, result["values"])
+            best = measured[size].get(result["digest"], told)
+            measured[size][result["digest"]] = min(best, told, key=lambda of: of[0])
+    rows = []
+    for size, candidates in measured.items():
+        us, ratio, values = min(candidates.values(), key=lambda of: of[0])
+        said = ", ".join(f"{k.split('.')[-1]} {v}" for k, v in values.items() if v)
+        rows.append((size, len(candidates), f"{us:.1f}", f"{ratio:.3f}", said))
+    head = ("m x n x k", "measured", "us", "XLA / ours", "the fastest")
+    return f"""## What `kgen tune` found
+
+On one NVIDIA H200; [results/h200_tune.jsonl](results/h200_tune.jsonl) has every candidate
+that was tried, with its times. Two of the fastest may differ by less than the noise.
+
+{table(head, rows)}
+
+"""
