@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 
-from kgen.arch import ARCHS
 from kgen.errors import UsageError
 from kgen.plan.model import MatmulPlan
 from kgen.roofline import round_up
@@ -37,10 +36,7 @@ def check_shape(plan: MatmulPlan, shape: Shape) -> None:
     Raises:
       UsageError: it cannot; the message tells every size that is wrong.
     """
-    top_m = _MAX_EXTENT
-    if plan.raster is None:
-        # CUDA launches the tiles along m as the second dimension of its grid.
-        top_m = min(_MAX_EXTENT, ARCHS[plan.arch].max_grid_yz * plan.tile_m)
+    top_m = min(_MAX_EXTENT, plan.max_m or _MAX_EXTENT)
     tops = (top_m, _MAX_EXTENT, _MAX_EXTENT)
     wrong = []
     for name, size, tile, top in zip("mnk", shape, _tile(plan), tops, strict=True):

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from typing import ClassVar
 
-from kgen.arch import ARCHS
 from kgen.errors import Problem, SpecError
 from kgen.plan.base import OperationPlan
 from kgen.plan.beside import Beside
@@ -192,9 +191,7 @@ def plan(source: SourcedSpec) -> DispatchPlan:
 
 
 def _kernel(made: MatmulPlan) -> Kernel:
-    # Without an order of its own, the tiles along m are a dimension of CUDA's grid.
-    limit = None if made.raster else ARCHS[made.arch].max_grid_yz * made.tile_m
-    return Kernel(name=made.name, units=made.units, max_m=limit)
+    return Kernel(name=made.name, units=made.units, max_m=made.max_m)
 
 
 def _with_kernels(made: DispatchPlan, digest: str) -> str:

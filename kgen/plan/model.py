@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+from kgen.arch import ARCHS
 from kgen.epilogue.steps import Step, saves
 from kgen.gradients import units
 from kgen.layouts import COLUMN
@@ -329,6 +330,23 @@ class MatmulPlan:
     def num_warpgroups(self) -> int:
         """Warpgroups of one CTA, 128 threads each."""
         return self.num_compute_wgs + (self.memory_registers is not None)
+
+    @property
+    def max_m(self) -> int | None:
+        """The most rows that the module takes; None if there is no limit.
+
+        Without an order of its own, the tiles along m are a dimension of CUDA's grid.
+        """
+        if self.raster is not None:
+            return None
+        return ARCHS[self.arch].max_grid_yz * self.tile_m
+
+    @property
+    def max_matrices(self) -> int | None:
+        """The most matrices of a batch; None if there is no limit."""
+        if self.persistent or not self.batched:
+            return None
+        return ARCHS[self.arch].max_grid_yz
 
     def grid(self, m: int, n: int) -> tuple[int, int]:
         """Returns the CTAs along each dimension of an [m, n] output."""

@@ -111,7 +111,7 @@ class Module(Table):
 
     torch: bool = False
     """Whether there is `matmul_torch` too, which takes PyTorch's CUDA tensors, through
-    `plgpu.as_torch_kernel`. Not run on a GPU yet."""
+    `plgpu.as_torch_kernel`."""
 
 
 class Pipeline(Table):

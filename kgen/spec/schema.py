@@ -40,11 +40,14 @@ COMPUTED = (
     "dtypes",
     "bucket",
     "epilogue",
+    "module",
     "scales",
+    "shapes",
     "test",
     "verify",
 )
-"""Tables that say what is computed, and how it is proven: `[tune]` cannot set them."""
+"""Tables that say what is computed for whom, and how it is proven: `[tune]` cannot set
+them."""
 
 _MATRIX = (
     "Expands the file into a family of specs: one for every combination of the values,"

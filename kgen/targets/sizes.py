@@ -1,11 +1,17 @@
 """The sizes of a `--shape`, as a module takes them."""
 
 import dataclasses
+import math
 
 from kgen.errors import UsageError
 from kgen.module_cases import EVERY_SIZE
 from kgen.shapes import parse_batch, parse_sizes
 from kgen.verify.request import RequestCase
+
+FORM = "M,N,K such as 256,512,1024"
+FORMS = f"{FORM}, or a batch of them such as 64x256,512,1024"
+MOST_MATRICES = 2**31 - 1
+"""What XLA counts with."""
 
 
 def sized(
@@ -23,15 +29,19 @@ def sized(
       UsageError: the module cannot do them.
     """
     found = parse_batch(text)
-    batch = found[0] if found else ()
-    if batch and not batched:
+    if found is None:
         raise UsageError(
-            f"--shape {text!r}: {what} takes no batch\n"
-            "  allowed: M,N,K such as 256,512,1024"
+            f"--shape {text!r} is not three sizes, as a matmul has them\n"
+            f"  allowed: {FORMS if batched else FORM}"
         )
-    if batch and not all(batch):
-        raise UsageError(f"--shape {text!r}: a batch has one matrix or more")
-    m, n, k = sizes(text[text.rfind("x") + 1 :], multiples, what)
+    batch, size = found
+    if batch and not batched:
+        raise UsageError(f"--shape {text!r}: {what} takes no batch\n  allowed: {FORM}")
+    if not 0 < math.prod(batch) <= MOST_MATRICES:
+        raise UsageError(
+            f"--shape {text!r}: a batch has one matrix or more, {MOST_MATRICES:,} at most"
+        )
+    m, n, k = _checked(text, size, multiples, what)
     return RequestCase(m=m, n=n, k=k, a_batch=batch, b_batch=batch)
 
 
@@ -52,8 +62,18 @@ def sizes(
     if found is None:
         raise UsageError(
             f"--shape {text!r} is not three sizes, as a matmul has them\n"
-            "  allowed: M,N,K such as 256,512,1024"
+            f"  allowed: {FORM}"
         )
+    return _checked(text, found, multiples, what)
+
+
+def _checked(
+    text: str,
+    found: tuple[int, int, int],
+    multiples: tuple[int, int, int],
+    what: str,
+) -> tuple[int, int, int]:
+    """Returns sizes that are multiples of what they must be."""
     if multiples == EVERY_SIZE:
         return found
     for axis, size, multiple in zip("mnk", found, multiples, strict=True):

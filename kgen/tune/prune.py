@@ -187,6 +187,11 @@ def _misfits(plan: Plan, shape: Shape, batch: tuple[int, ...]) -> Iterator[str]:
     for axis, size, unit in zip("mnk", shape, plan.units, strict=True):
         if size == 0 or size % unit:
             yield f"{axis} = {size} is not a positive multiple of {unit}"
+    if plan.max_m is not None and shape[0] > plan.max_m:
+        yield f"m = {shape[0]:,} is more than {plan.max_m:,}, the most without a raster"
+    matrices = math.prod(batch)
+    if plan.max_matrices is not None and matrices > plan.max_matrices:
+        yield f"{matrices:,} matrices are more than {plan.max_matrices:,}"
 
 
 def _deepest(legal: Sequence[Legal]) -> list[Legal]:

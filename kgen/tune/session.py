@@ -20,7 +20,6 @@ from kgen.plan.model import MatmulPlan
 from kgen.spec import tune
 from kgen.spec.document import document_of, shown, text_of
 from kgen.spec.load import load_file
-from kgen.spec.locate import KeyPath
 from kgen.spec.model import AnySpec, Spec
 from kgen.spec.schema import spec_node
 from kgen.spec.source import SourcedSpec
@@ -144,7 +143,7 @@ def read(path: Path, shape: Shape, batch: tuple[int, ...] = ()) -> Subject:
     document = document_of(text_of(path, name), name)
     op = operations.get(source.spec.kernel.op)
     axes = tune.axes(document, spec_node(op.spec))
-    _refuse_batch(path, source.spec, batch, axes)
+    _refuse_batch(path, source.spec, batch)
     num_sms = ARCHS[source.spec.kernel.arch].num_sms
     candidates = (
         space.of_axes(axes)
@@ -182,12 +181,10 @@ def _refuse_untuned(path: Path, op: str) -> None:
     raise UsageError(f"{path}: {op} cannot be measured yet\n{allowed}")
 
 
-def _refuse_batch(
-    path: Path, spec: AnySpec, batch: tuple[int, ...], axes: Mapping[KeyPath, Any]
-) -> None:
+def _refuse_batch(path: Path, spec: AnySpec, batch: tuple[int, ...]) -> None:
     """Refuses a batch of a kernel that takes none, whatever is tried."""
     takes_batch = isinstance(spec, Spec) and spec.shapes.batch
-    if batch and not takes_batch and ("shapes", "batch") not in axes:
+    if batch and not takes_batch:
         raise UsageError(
             f"{path}: {spec.kernel.name} takes no batch\n"
             "  allowed: M,N,K such as 4096,4096,4096, or shapes.batch = true"
@@ -204,9 +201,16 @@ def _nothing_legal(path: Path, size: str, pruned: Pruned) -> str:
         f"\n  {count} break {rule}, such as {pruned.examples[rule]}"
         for rule, count in pruned.by_rule.items()
     ]
+    hint = (
+        "what the spec says elsewhere stays in force, its [test] shapes, too;"
+        " `kgen rule CODE` tells what a rule is about"
+        if told
+        else "no tile of the default space is as small; name tile.m, tile.n, tile.k and"
+        " others in a [tune] table"
+    )
     return (
         f"{path}: none of {pruned.total} candidates is legal and takes"
-        f" {size}{''.join(told)}"
+        f" {size}{''.join(told)}\n  hint: {hint}"
     )
 
 

@@ -62,6 +62,9 @@ def default(
             yield candidate
 
 
+STORE = ("store.n", "store.slots")
+
+
 def _matmul(spec: AnySpec, site: Site) -> Iterator[Candidate]:
     assert isinstance(spec, Spec), "the spec of a matmul"
     for tile_m, tile_n, wgs, split, swap in tiles.of_matmul(spec, site):
@@ -109,7 +112,8 @@ def _glu(spec: AnySpec, site: Site) -> Iterator[Candidate]:
 
 
 def _candidate(values: Mapping[str, Value | None]) -> Candidate:
-    return Candidate(values=tuple(values.items()))
+    """Returns a candidate whose stores suit its tile, not that of the spec."""
+    return Candidate(values=tuple({**values, **dict.fromkeys(STORE)}.items()))
 
 
 _DEFAULTS: dict[str, Callable[[AnySpec, Site], Iterator[Candidate]]] = {

@@ -196,13 +196,38 @@ def test_a_batch_of_a_kernel_that_takes_none_is_refused(here, op):
     )
 
 
-def test_candidates_that_take_no_batch_are_left_out(here):
-    text = f'[kernel]\nname = "gemm"\nop = "matmul"\n{WS}'
-    Path("gemm.toml").write_text(f"{text}[tune]\nshapes.batch = [false, true]\n")
-    done = commands.kgen("tune", "gemm.toml", "--shape", "4x256,256,256", "--dry-run")
+@pytest.mark.parametrize(
+    ("shape", "why"),
+    [
+        ("65536x64,64,64", "65,536 matrices are more than 65,535"),
+        (
+            "4194304,64,64",
+            "m = 4,194,304 is more than 4,194,240, the most without a raster",
+        ),
+    ],
+)
+def test_candidates_that_a_grid_cannot_launch_are_left_out(here, shape, why):
+    text = '[kernel]\nname = "gemm"\nop = "matmul"\n[shapes]\nbatch = true\n'
+    Path("gemm.toml").write_text(f"{text}[tune]\ntile.m = [64]\ntile.n = [64]\n")
+    done = commands.kgen("tune", "gemm.toml", "--shape", shape, "--dry-run")
+    assert done.exit_code == 2
+    assert why in done.stderr
+
+
+def test_stores_of_the_spec_do_not_bind_the_default_space(here):
+    text = f'[kernel]\nname = "gemm"\nop = "matmul"\n{WS}[tile]\nn = 200\n'
+    Path("gemm.toml").write_text(f'{text}[store]\nn = 40\n[shapes]\nedge = "any"\n')
+    done = commands.kgen("tune", "gemm.toml", "--shape", "512,512,512", "--dry-run")
     assert done.exit_code == 0
-    assert done.stdout.count("shapes.batch=true") == 1
-    assert "shapes.batch=false" not in done.stdout
+    assert "KG607" not in done.stdout
+
+
+def test_where_nothing_is_legal_a_hint_says_what_to_look_at(here):
+    text = f'[kernel]\nname = "gemm"\nop = "matmul"\n{WS}[test]\nshapes = [[7, 7, 7]]\n'
+    Path("gemm.toml").write_text(text)
+    done = commands.kgen("tune", "gemm.toml", "--shape", "512,512,512", "--dry-run")
+    assert done.exit_code == 2
+    assert "hint: what the spec says elsewhere stays in force" in done.stderr
 
 
 def test_a_dispatch_is_refused(here):

@@ -201,6 +201,37 @@ def test_sizes_that_a_spec_cannot_do(spec, shape, reason):
         targets(spec, shapes=(shape,))
 
 
+BATCHED = ROOT / "generated" / "bf16_128x256_batched.py"
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        "64xx512,512,512",
+        "-2x512,512,512",
+        "x512,512,512",
+        "2,3x512,512,512",
+        "9999999999999x512,512,512",
+        "x",
+        "512,512,512x2",
+    ],
+)
+@pytest.mark.parametrize("path", [BATCHED, ROOT / "generated" / "bf16_glu_silu.py"])
+def test_what_is_no_batch_is_not_left_out(shape, path):
+    with pytest.raises(UsageError) as error:
+        targets(path, shapes=(shape,))
+    first, allowed = str(error.value).splitlines()[:2]
+    assert first == f"--shape '{shape}' is not three sizes, as a matmul has them"
+    batch = ", or a batch of them such as 64x256,512,1024" * (path == BATCHED)
+    assert allowed == f"  allowed: M,N,K such as 256,512,1024{batch}"
+
+
+@pytest.mark.parametrize("batch", ["0", "65536x65536"])
+def test_a_batch_has_some_matrices_and_no_more_than_can_be_counted(batch):
+    with pytest.raises(UsageError, match=r"one matrix or more, 2,147,483,647 at most"):
+        targets(BATCHED, shapes=(f"{batch}x512,512,512",))
+
+
 def test_a_module_for_every_size_takes_zero():
     (target,) = targets(ROOT / "generated" / "bf16_128x256_any.py", shapes=("64,72,0",))
     (case,) = target.request.cases
