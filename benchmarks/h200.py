@@ -38,7 +38,10 @@ def read_list(path):
     """Returns the pairs of a list; a message instead if it is none."""
     try:
         pairs = json.loads(path.read_text(encoding="utf-8"))
-        return [(str(module), tuple(map(int, shape))) for module, shape in pairs]
+        found = [(str(module), tuple(map(int, shape))) for module, shape in pairs]
+        if not found:
+            raise ValueError("it is empty")
+        return found
     except (OSError, TypeError, ValueError) as error:
         sys.exit(
             f"{path} is no list of [module, [m, n, k]], or [batch, m, n, k]: {error}"

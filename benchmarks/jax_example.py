@@ -25,11 +25,16 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from kgen.code import code_digest
-from kgen.errors import KgenError
-from kgen.measure import correct, example, machine, operands, peers, timing
-from kgen.measure.problem import Problem
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+sys.path.insert(0, str(ROOT))
+import h200  # noqa: E402
+
+from kgen.code import code_digest  # noqa: E402
+from kgen.errors import KgenError  # noqa: E402
+from kgen.measure import correct, example, machine  # noqa: E402
+from kgen.measure import operands, peers, timing  # noqa: E402
+from kgen.measure.problem import Problem  # noqa: E402
 
 ARCH, DTYPE = "sm_90a", "bfloat16"
 FINALISTS = 2
@@ -156,7 +161,7 @@ def in_a_process(pair, options):
 
 def run(options):
     start, document = time.monotonic(), None
-    pairs = json.loads(options.list.read_text(encoding="utf-8"))
+    pairs = h200.read_list(options.list)
     with tempfile.NamedTemporaryFile() as lock, ThreadPoolExecutor(AT_ONCE) as threads:
         options.lock = options.lock or lock.name
         records = threads.map(functools.partial(in_a_process, options=options), pairs)

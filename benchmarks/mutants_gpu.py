@@ -296,7 +296,12 @@ def machine(platform):
 
 def run(options):
     """Runs all mutants of a manifest and writes what became of them."""
-    entries = json.loads((options.directory / MANIFEST).read_text())
+    try:
+        entries = json.loads((options.directory / MANIFEST).read_text())
+    except (OSError, ValueError) as error:
+        sys.exit(
+            f"{options.directory} holds no packed mutants: {error}\n  hint: pack it"
+        )
     entries = [e for e in entries if options.match in e["name"]]
     earlier = (
         json.loads(options.earlier.read_text())["kernels"] if options.earlier else []

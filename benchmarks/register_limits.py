@@ -157,6 +157,10 @@ def main():
     parser.add_argument("--module", help="run this module in this process")
     parser.add_argument("--out", type=Path, default=Path("register_limits.json"))
     options = parser.parse_args()
+    if not (options.render or options.run):
+        parser.error("--render DIR or --run DIR is needed")
+    if options.run and not options.run.is_dir():
+        parser.error(f"there is no directory {options.run}")
     if options.render:
         render_all(options.render)
     if options.module:

@@ -22,7 +22,13 @@ def read(name):
 
 
 def load(name):
-    return json.loads(read(name))
+    """Returns what a file holds; ends the script with a message if it is damaged."""
+    try:
+        return json.loads(read(name))
+    except ValueError as error:
+        sys.exit(f"{RESULTS / name} is damaged: {error}\n  hint: git checkout it")
+    except OSError as error:
+        sys.exit(f"{RESULTS / name} cannot be read: {error}")
 
 
 def is_committed(name, outcome):

@@ -19,6 +19,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from kgen.errors import KgenError  # noqa: E402
+from kgen.measure import machine  # noqa: E402
+from kgen.shapes import parse_sizes  # noqa: E402
+
 EVENTS = 48
 FLOPS_PER_CYCLE = 4096  # Of an SM, 16-bit operands.
 
@@ -125,15 +131,28 @@ def profile(path, shape, functions):
     }
 
 
+def sizes(text):
+    """Returns the sizes of an argument such as 16896,512,640."""
+    found = parse_sizes(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not m,n,k such as 16896,512,640")
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("module", type=Path, help="a rendered, warp-specialised matmul")
-    parser.add_argument("shape", help="m,n,k")
+    parser.add_argument("shape", type=sizes, help="m,n,k")
     parser.add_argument("--function", action="append", default=["_store"])
     parser.add_argument("--out", type=Path, required=True, help="where the JSON goes")
     options = parser.parse_args()
-    shape = tuple(map(int, options.shape.split(",")))
-    found = profile(options.module, shape, options.function)
+    if not options.module.is_file():
+        parser.error(f"there is no module {options.module}")
+    try:
+        machine.find_gpu("sm_90a")
+    except KgenError as error:
+        sys.exit(f"error: {error}")
+    found = profile(options.module, options.shape, options.function)
     options.out.write_text(json.dumps(found, indent=1) + "\n")
     for row in found["rows"]:
         print(

@@ -45,6 +45,23 @@ from kgen.verify.explain import LevelError  # noqa: E402
 from kgen.verify.request import RequestCase  # noqa: E402
 
 AS_IT_IS = "as it is"
+SIZES = 3
+
+
+def read_groups(path):
+    """Returns the groups of a list; ends the script with a message if it is none."""
+    try:
+        groups = json.loads(path.read_text(encoding="utf-8"))
+        sizes = [tuple(map(int, group["shape"])) for group in groups]
+        names = [(str(group["spec"]), dict(group["variants"])) for group in groups]
+        if not groups or any(len(size) < SIZES for size in sizes) or not names:
+            raise ValueError("there is no group, or a shape has less than three sizes")
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        sys.exit(
+            f"{path} is no list of groups: {type(error).__name__}: {error}\n"
+            '  allowed: [{"spec": ..., "shape": [m, n, k], "variants": {...}}, ...]'
+        )
+    return groups
 
 
 def plans_of(group):
@@ -139,7 +156,7 @@ class Group:
 
 def run_group(options):
     """Measures one group in this process."""
-    group = json.loads(options.list.read_text())[options.group]
+    group = read_groups(options.list)[options.group]
     with tempfile.TemporaryDirectory() as directory:
         variants = Group(group, Path(directory))
     with Path(options.lock).open("w", encoding="utf-8") as lock:
@@ -174,7 +191,7 @@ def line(name, figures):
 
 def run(options):
     """Measures all groups, each in a process of its own."""
-    groups = json.loads(options.list.read_text())
+    groups = read_groups(options.list)
     found = vars(bench.probe(next(iter(ARCHS))))
     until = time.monotonic() + options.limit
     processes = [start(options, number) for number in range(len(groups))]

@@ -26,7 +26,7 @@ FIELDS = {
     "a_dtype": "Elements of A.",
     "b_dtype": "Elements of B.",
     "out_dtype": "Elements of the result.",
-    "layout": "`nn` or `nt`: how A and B lie in memory.",
+    "layout": "`nn`, `nt`, `tn` or `tt`: how A and B lie in memory.",
     "tile_m": "Rows of the output tile of one CTA.",
     "tile_n": "Columns of the same.",
     "tile_k": "Depth of one pipeline step.",

@@ -101,15 +101,72 @@ def test_the_page_names_the_fastest_variants_and_what_was_refused(script):
     assert [*why.variant_rows(group)][-1] == ("g", "KG101 tile.m = 100", "")
 
 
-@pytest.mark.parametrize("name", ["counters", "variants", "gpu_proof", "jax_example"])
-def test_without_a_gpu_a_script_says_so(name, script, monkeypatch, tmp_path):
-    module = script(name)
-    pairs = tmp_path / "list.json"
-    pairs.write_text(json.dumps([[str(SMALL), [128, 128, 64]]]))
-    arguments = [] if name == "gpu_proof" else [str(pairs)]
-    out = ["--out", str(tmp_path / "out.json")]
-    monkeypatch.setattr(sys, "argv", [f"{name}.py", *arguments, *out])
-    with pytest.raises(SystemExit) as ended:
-        sys.exit(module.main())
-    assert ended.value.code not in (0, None)
-    assert not (tmp_path / "out.json").exists()
+PAIRS = json.dumps([[str(SMALL), [128, 128, 64]]])
+GROUPS = json.dumps(
+    [{"spec": "specs/fp16_128x128.toml", "shape": [128, 128, 64], "variants": {}}]
+)
+
+
+@pytest.fixture
+def ended(script, monkeypatch, tmp_path):
+    """Runs a script in this process; returns how it ends, which must not be well."""
+
+    def run(name, *arguments):
+        out = tmp_path / "out.json"
+        monkeypatch.setattr(sys, "argv", [f"{name}.py", *arguments, "--out", str(out)])
+        with pytest.raises(SystemExit) as ended:
+            sys.exit(script(name).main())
+        assert ended.value.code not in (0, None)
+        assert not out.exists()
+        return str(ended.value.code)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("counters", PAIRS),
+        ("variants", GROUPS),
+        ("jax_example", PAIRS),
+        ("h200", PAIRS),
+        ("gpu_proof", None),
+        ("timeline", None),
+    ],
+)
+def test_without_a_gpu_a_script_says_so(name, text, ended, tmp_path, capsys):
+    arguments = [str(SMALL), "128,128,64"] if name == "timeline" else []
+    if text is not None:
+        (tmp_path / "list.json").write_text(text)
+        arguments = [str(tmp_path / "list.json")]
+    told = ended(name, *arguments) + capsys.readouterr().out
+    assert "no NVIDIA GPU" in told or "sees no" in told
+
+
+@pytest.mark.parametrize(
+    "text", ["", "null", "[]", "[1]", '{"a": 1}', '[{"spec": 1}]', "\x00", None]
+)
+@pytest.mark.parametrize("name", ["h200", "counters", "jax_example", "variants"])
+def test_what_is_no_list_is_told(name, text, ended, tmp_path):
+    path = tmp_path / "list.json"
+    if text is not None:
+        path.write_text(text)
+    assert ended(name, str(path)).startswith(f"{path} is no list of ")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nowhere.py", "1,2,3"], [str(SMALL), "1,2"], [str(SMALL), "x"]]
+)
+def test_a_timeline_needs_a_module_and_three_sizes(arguments, ended, capsys):
+    assert ended("timeline", *arguments) == "2"
+    assert "usage: timeline.py" in capsys.readouterr().err
+
+
+def test_a_damaged_result_file_is_named(script, monkeypatch, tmp_path):
+    files = script("result_files")
+    monkeypatch.setattr(files, "RESULTS", tmp_path)
+    (tmp_path / "speed.json").write_text("{")
+    with pytest.raises(SystemExit, match=r"speed\.json is damaged: .*\n  hint: git"):
+        files.load("speed.json")
+    with pytest.raises(SystemExit, match=r"h200\.json cannot be read: "):
+        files.load("h200.json")
