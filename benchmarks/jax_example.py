@@ -25,16 +25,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "benchmarks"))
-sys.path.insert(0, str(ROOT))
-import h200  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import h200
 
-from kgen.code import code_digest  # noqa: E402
-from kgen.errors import KgenError  # noqa: E402
-from kgen.measure import correct, example, machine  # noqa: E402
-from kgen.measure import operands, peers, timing  # noqa: E402
-from kgen.measure.problem import Problem  # noqa: E402
+from kgen.code import code_digest
+from kgen.errors import KgenError
+from kgen.measure import correct, example, machine, operands, peers, timing
+from kgen.measure.problem import Problem
 
 ARCH, DTYPE = "sm_90a", "bfloat16"
 FINALISTS = 2
