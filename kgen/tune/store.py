@@ -92,6 +92,7 @@ class Store:
           UsageError: another process appends to it.
         """
         self.path = path
+        self._is_new = not os.path.lexists(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -170,6 +171,9 @@ class Store:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
+        # A run that measured nothing leaves no file that was not there.
+        if self._is_new and not os.fstat(self._file).st_size:
+            self.path.unlink(missing_ok=True)
         os.close(self._file)
 
 

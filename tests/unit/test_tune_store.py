@@ -292,3 +292,14 @@ def test_a_file_of_somebody_else_is_refused_and_kept(path, text):
     with pytest.raises(FileError, match="is no file of tuning results"):
         Store(path)
     assert path.read_text() == text
+
+
+def test_a_run_without_results_leaves_no_file(tmp_path):
+    path = tmp_path / "new.jsonl"
+    with Store(path):
+        assert path.exists()
+    assert not path.exists()
+    path.touch()
+    with Store(path):
+        pass
+    assert path.exists()
