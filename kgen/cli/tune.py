@@ -128,8 +128,17 @@ def command(
     from kgen.errors import UsageError
 
     if merge:
+        if shape is not None or write or report is not None or dry_run:
+            raise UsageError(
+                "--merge puts files together, and tunes nothing\n"
+                "  allowed: --merge FILES -o FILE"
+            )
         _merge(files, out)
         return
+    if dry_run and (write or report is not None):
+        raise UsageError(
+            "--dry-run measures nothing that --write or --report could take"
+        )
     if out is not None:
         raise UsageError("-o goes with --merge alone")
     if len(files) > 1:

@@ -222,6 +222,22 @@ def test_stores_of_the_spec_do_not_bind_the_default_space(here):
     assert "KG607" not in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--dry-run", "--write"], "--dry-run measures nothing"),
+        (["--dry-run", "--report", "r.html"], "--dry-run measures nothing"),
+        (["--merge", "-o", "both.jsonl"], "--merge puts files together"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(here, options, why):
+    Path("gemm.toml").write_text(f'[kernel]\nname = "gemm"\nop = "matmul"\n{WS}')
+    done = commands.kgen("tune", "gemm.toml", "--shape", "512,512,512", *options)
+    assert done.exit_code == 2
+    assert why in done.stderr
+    assert not Path("r.html").exists()
+
+
 def test_where_nothing_is_legal_a_hint_says_what_to_look_at(here):
     text = f'[kernel]\nname = "gemm"\nop = "matmul"\n{WS}[test]\nshapes = [[7, 7, 7]]\n'
     Path("gemm.toml").write_text(text)
