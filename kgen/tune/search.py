@@ -44,7 +44,7 @@ class Found:
       ranked: Those that were measured, the fastest first.
       final: Those of them that were measured again.
       winner: The winner; None if no candidate was measured.
-      left: Candidates that were not tried: the budget or the limit came first.
+      left: Candidates that were not tried.
     """
 
     records: Mapping[str, Record]

@@ -257,7 +257,10 @@ def tune_subject(
             deadline=started + options.budget,
             budget=options.budget,
         )
-        return key, search.run()
+        found = search.run()
+    # Those beyond the limit were not tried either.
+    left = len(subject.candidates) - len(found.records)
+    return key, dataclasses.replace(found, left=left)
 
 
 def key_of(subject: Subject, machine: Mapping[str, str], template: str) -> Key:

@@ -40,7 +40,7 @@ def refused(*arguments, code=2):
     return done.stderr
 
 
-def tune(meter="Rendered", *, batch=(), templates=(), **how):
+def tune(meter="Rendered", *, batch=(), templates=(), limit=None, **how):
     """Runs all of the command but for the meter."""
     started = session.now()
     subject = session.read(Path("gemm.toml"), (256, 512, 256), batch)
@@ -48,6 +48,7 @@ def tune(meter="Rendered", *, batch=(), templates=(), **how):
         results=Path("gemm.tune.jsonl"),
         budget=120,
         jobs=2,
+        limit=limit,
         limits=Limits(start=60, prepare=60, measure=5),
         templates=templates,
         meter=f"tune_meters:{meter}",
@@ -96,6 +97,14 @@ def test_the_winner_is_written_and_reported(here, capsys, monkeypatch):
     assert Path("gemm.toml").read_text() == text
     check_page(Path("page.html").read_text())
     tune(page=Path("page.html"))  # Its own page is replaced.
+
+
+def test_what_is_beyond_the_limit_is_told_as_left(here, capsys):
+    tune(limit=3, page=Path("page.html"))
+    out, _ = capsys.readouterr()
+    (line,) = (line for line in out.splitlines() if "not tried" in line)
+    assert line.split()[-1] == "5"
+    assert "3 tried, 5 left." in Path("page.html").read_text()
 
 
 WS = "[schedule]\nwarp_specialized = true\n"

@@ -82,7 +82,7 @@ def test_what_is_known_is_not_measured_again(here):
 def test_a_limit_and_a_budget_leave_the_rest(here):
     found, _ = search(subject_here(), lambda name: {}, limit=3)
     assert len(found.records) == 3
-    assert found.left == 0
+    assert found.left == 0  # Of those that it was given.
     found, _ = search(
         subject_here(), lambda name: {"seconds": 0.4}, results="b.jsonl", budget=1.2
     )
