@@ -178,7 +178,10 @@ def _sizes(text: str | None) -> tuple[tuple[int, ...], tuple[int, int, int]]:
     found = None if text is None else parse_batch(text)
     if found is None:
         wrong = "--shape is missing" if text is None else f"--shape {text!r} is no size"
-        raise UsageError(f"{wrong}\n  allowed: M,N,K such as 4096,4096,4096")
+        raise UsageError(
+            f"{wrong}\n  allowed: M,N,K such as 4096,4096,4096, each of 12 digits at most;"
+            " 64xM,N,K for a batch of 64"
+        )
     batch, sizes = found
     if 0 in (*batch, *sizes):
         raise UsageError(
