@@ -2,7 +2,7 @@
 
 import collections
 
-from result_files import is_committed, table
+from result_files import AS_COMMITTED, is_committed, table
 
 
 def proof(result):
@@ -17,6 +17,17 @@ size: exact on small integers, within the tolerance of float64 on normal values,
 bits in 50 runs, and nothing left unwritten. Large sizes are in the tables above.
 
 {table(head, proof_rows(result["modules"]))}
+"""
+
+
+def told_briefly(result):
+    """Returns a sentence on how many modules were right, for the README."""
+    machine, modules = result["machine"], result["modules"]
+    right = sum(module["right"] for module in modules)
+    same = sum(is_committed(m["name"], m) == AS_COMMITTED for m in modules)
+    return f"""The level `gpu` ran on all of the catalogue on one {machine["device"]} with JAX
+{machine["jax"]}, see [benchmarks/](benchmarks/README.md): {right} of {len(modules)} modules were right. The code of
+{same} of {len(modules)} is the one that is committed.
 """
 
 

@@ -4,7 +4,8 @@ python benchmarks/report.py            writes it
 python benchmarks/report.py --check    exit 1 if it is not what the results say
 
 The table of results/h200.json also stands in the README, between the comments
-`<!-- h200 -->` and `<!-- /h200 -->`.
+`<!-- h200 -->` and `<!-- /h200 -->`, and what results/gpu_proof.json proves between those of
+`proof`.
 """
 
 import argparse
@@ -17,7 +18,7 @@ import result_files
 import why
 from kernel_times import EXAMPLE, example, tuned
 from own_speed import speed
-from proofs import limits, mutants, proof
+from proofs import limits, mutants, proof, told_briefly
 from result_files import exists, load, read
 from searches import searches
 
@@ -31,7 +32,6 @@ OTHERS = "h200_others.json"
 PROOF = "gpu_proof.json"
 COUNTERS = "h200_counters.json"
 VARIANTS = "h200_variants.json"
-SECTION = re.compile("(<!-- h200 -->\n).*?(<!-- /h200 -->)", re.DOTALL)
 
 
 def page():
@@ -68,13 +68,20 @@ Written by `python benchmarks/report.py` from the files in [results/](results).
 
 
 def readme(text):
-    """Returns the README with the table in its section."""
-    if not exists(H200):
-        return text
-    section = tuned(load(H200), root="", name=H200)
-    found, count = SECTION.subn(lambda m: f"{m[1]}{section}{m[2]}", text)
+    """Returns the README with what the results say in its sections."""
+    if exists(H200):
+        text = filled(text, "h200", tuned(load(H200), root="", name=H200))
+    if exists(PROOF):
+        text = filled(text, "proof", told_briefly(load(PROOF)))
+    return text
+
+
+def filled(text, name, section):
+    """Returns a text with a section between two comments of that name."""
+    between = re.compile(f"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+    found, count = between.subn(lambda m: f"{m[1]}{section}{m[2]}", text)
     if count != 1:
-        sys.exit("README.md needs one section <!-- h200 --> ... <!-- /h200 -->")
+        sys.exit(f"README.md needs one section <!-- {name} --> ... <!-- /{name} -->")
     return found
 
 

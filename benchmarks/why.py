@@ -2,18 +2,20 @@
 
 import textwrap
 
-from result_files import ROOT, table
+from result_files import AS_COMMITTED, ROOT, is_committed, table
 
 WHY = """## What limits the fastest kernels
 
 `counters.py` ran kernels and XLA's over and over for a second, while `nvidia-smi` told
-clock and power, and once under Nsight Compute; [results/{name}](results/{name}). At sizes
-of this kind the card is at its limit of 700 W and lowers its clock, so that what counts
-is energy: a kernel that keeps the tensor cores busier runs at a lower clock. "Busy" is the
-share of all cycles in which tensor cores work.
+clock and power, and once under Nsight Compute; [results/{name}](results/{name}). The code
+of {same} of {all} of the kernels is the one that is committed; the others were counted in
+an earlier one. At such sizes the card draws about as much power as its data sheet allows,
+700 W, and lowers its clock, so that what counts is energy: a kernel that keeps the tensor
+cores busier runs at a lower clock. "Busy" is the share of all cycles in which tensor cores
+work.
 
 {table}
-
+{not_counted}
 """
 
 TRIED = """## What was tried
@@ -50,6 +52,7 @@ MISSED = """## What is missed, and why
 """
 
 FASTEST = 5
+ERROR = "==ERROR=="
 
 COUNTER = {
     "us": ("gpu__time_duration.sum", 1e-3, ".1f"),
@@ -75,8 +78,8 @@ def counter_rows(pairs):
     for pair in pairs:
         steady = pair["steady"]
         for label, kernels in pair["counters"].items():
-            if label == "error" or label not in steady:
-                continue
+            if label not in steady:
+                continue  # Why nothing was counted, which `not_counted` tells.
             at = steady[label]
             for kernel in kernels:
                 name = pair["name"] if label == "kernel" else kernel["kernel"]
@@ -92,10 +95,35 @@ def counter_rows(pairs):
                 )
 
 
+def not_counted(pairs):
+    """Tells of kernels of which nothing was counted, and why."""
+    told = [
+        f"* {pair['name']} at {size_of(pair['shape'])} was not counted: {reason(pair)}\n"
+        for pair in pairs
+        if "error" in pair["counters"]
+    ]
+    return "\n" + "".join(told) if told else ""
+
+
+def reason(pair):
+    """Returns the first line in which the profiler says what went wrong."""
+    found = pair["counters"]
+    said = f"{found.get('ncu', '')}\n{found['error']}".splitlines()
+    lines = [line.removeprefix(ERROR).strip() for line in said if ERROR in line]
+    return next((line for line in lines if "failed" in line), "it did not end in time")
+
+
 def counters(result, name):
     """Returns the section on what limits kernels."""
+    pairs = result["pairs"]
     head = ("m x n x k", "kernel", *COUNTER, "steady MHz", "watts")
-    return WHY.format(name=name, table=table(head, counter_rows(result["pairs"])))
+    told = {
+        "name": name,
+        "same": sum(is_committed(p["name"], p) == AS_COMMITTED for p in pairs),
+        "all": len(pairs),
+        "not_counted": not_counted(pairs),
+    }
+    return WHY.format(table=table(head, counter_rows(pairs)), **told)
 
 
 def variants(result, name):
@@ -123,7 +151,8 @@ def variant_rows(group):
     fastest = [name for name, _ in times[:FASTEST]]
     for name, of in times:
         if name in fastest or name.startswith(("XLA", "as it")):
-            yield name, f"{of['us']:.1f}", f"{of['xla_over_it']:.3f}"
+            ratio = of["xla_over_it"]
+            yield name, f"{of['us']:.1f}", "" if ratio is None else f"{ratio:.3f}"
     for name, reason in group["others"].items():
         yield name, reason.splitlines()[0], ""
 

@@ -168,6 +168,7 @@ def report(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "README", tmp_path / "README.md")
     tmp_path.joinpath("README.md").write_text(
         "# kgen\n\n<!-- h200 -->\nold\n<!-- /h200 -->\n\nmore\n"
+        "<!-- proof -->\n46 of 48\n<!-- /proof -->\n"
     )
     return module
 
@@ -211,7 +212,7 @@ def test_the_tables_come_from_the_results(report, monkeypatch, capsys):
     assert call(report, monkeypatch, "--check") == 0
     text = report.README.read_text()
     assert text.startswith("# kgen\n\n<!-- h200 -->\nOne NVIDIA H200, JAX 0.11.2, ")
-    assert text.endswith("\n<!-- /h200 -->\n\nmore\n")
+    assert "\n<!-- /h200 -->\n\nmore\n<!-- proof -->\n" in text
     assert "\nold\n" not in text
     assert (
         "| 4096 x 8192 x 4096 | [big](generated/big.py) | 341.2 | 800 | 0.50 | 81% |"
@@ -229,6 +230,21 @@ def test_the_tables_come_from_the_results(report, monkeypatch, capsys):
     page = report.PAGE.read_text()
     assert "## Tuned kernels" in page
     assert "[big](../generated/big.py)" in page
+
+
+def test_the_readme_tells_how_much_was_right_on_a_gpu(report, monkeypatch):
+    path = report.result_files.RESULTS / "gpu_proof.json"
+    document = json.loads(path.read_text())
+    total = len(document["modules"])
+    for module in document["modules"][:2]:
+        module["right"] = False
+    document["modules"][2]["source_digest"] = "of an earlier text"
+    path.write_text(json.dumps(document))
+    assert call(report, monkeypatch) == 0
+    text = report.README.read_text()
+    assert "46 of 48\n<!-- /proof" not in text
+    assert f"{total - 2} of {total} modules were right. The code of\n" in text
+    assert f"\n{total - 1} of {total} is the one that is committed.\n" in text
 
 
 def test_a_readme_without_the_section_is_told(report, monkeypatch):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kgen.code import code_digest
+from kgen.errors import KgenError
 from kgen.targets import find_targets
 from kgen.targets.asked import Asked
 
@@ -99,6 +100,33 @@ def test_the_page_names_the_fastest_variants_and_what_was_refused(script):
     told = [row[0] for row in why.variant_rows(group)]
     assert told == ["a", "b", "c", "d", "e", "XLA", "g"]
     assert [*why.variant_rows(group)][-1] == ("g", "KG101 tile.m = 100", "")
+    times["a"]["xla_over_it"] = None  # Of a run without XLA.
+    assert next(why.variant_rows(group)) == ("a", "1.0", "")
+
+
+def test_the_page_names_what_was_not_counted_and_what_is_of_an_earlier_text(script):
+    why = script("why")
+    told = "==PROF== Connected\n==ERROR== Profiling failed because of this.\n"
+    pair = {
+        "name": SMALL.stem,
+        "shape": [128, 128, 64],
+        "source_digest": "of an earlier text",
+        "steady": {"kernel": {"mhz": 1500, "watts": 700}},
+        "counters": {"error": "", "ncu": told},
+    }
+    said = why.counters({"pairs": [pair]}, "counters.json")
+    assert "\nof 0 of 1 of the kernels is the one that is committed" in said
+    assert (
+        "* fp16_128x128 at 128 x 128 x 64 was not counted: Profiling failed because of"
+        " this.\n"
+    ) in said
+
+
+def test_a_group_whose_spec_does_not_take_the_shape_says_so(script, tmp_path):
+    variants = script("variants")
+    group = {"spec": "specs/fp16_128x128.toml", "shape": [7, 7, 7], "variants": {}}
+    with pytest.raises(KgenError, match="m = 7 is not a positive multiple of 128"):
+        variants.Group(group, tmp_path)
 
 
 PAIRS = json.dumps([[str(SMALL), [128, 128, 64]]])
