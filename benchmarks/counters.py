@@ -23,6 +23,7 @@ import fcntl
 import importlib
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -73,7 +74,7 @@ def executables(job, most_sets=operands.MOST_SETS):
     sets = computed.draw(machine.l2_bytes(job.request.arch))[:most_sets]
     forms = computed.xla(sets, module.reference)
     kernel = timing.compile_each(getattr(module, job.request.function), sets)
-    named = {f"xla {form}".strip(): forms[form] for form in forms}
+    named = {f"xla: {form}" if form else "xla": forms[form] for form in forms}
     return sets, {"kernel": kernel, **named}
 
 
@@ -183,7 +184,7 @@ def parts(kernels, names):
 
 
 def child(options, mode, pair, directory, *before):
-    """Runs this script for one pair; returns what its last line says, and its end."""
+    """Starts this script for one pair, perhaps under a profiler; returns the process."""
     command = [*before, sys.executable, __file__, str(options.list)]
     command += [f"--{mode}", str(pair), "--directory", str(directory)]
     environment = {
@@ -198,6 +199,7 @@ def child(options, mode, pair, directory, *before):
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
+        start_new_session=True,  # So that what a profiler starts can be ended with it.
     )
 
 
@@ -209,7 +211,7 @@ def last_line(process):
     except (IndexError, ValueError):
         return {"error": (out + complaints)[-600:]}
     except subprocess.TimeoutExpired:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         return {"error": f"not done within {LIMIT_S} s"}
 
 

@@ -19,7 +19,6 @@ one that is refused, wrong or does not compile has that as its result.
 import argparse
 import dataclasses
 import fcntl
-import importlib.util
 import json
 import subprocess
 import sys
@@ -43,19 +42,20 @@ from kgen.tune.prune import Pruner  # noqa: E402
 from kgen.verify import repeats  # noqa: E402
 from kgen.verify.explain import LevelError  # noqa: E402
 from kgen.verify.request import RequestCase  # noqa: E402
+from kgen.verify.worker import load  # noqa: E402
 
 AS_IT_IS = "as it is"
-SIZES = 3
 
 
 def read_groups(path):
     """Returns the groups of a list; ends the script with a message if it is none."""
     try:
         groups = json.loads(path.read_text(encoding="utf-8"))
-        sizes = [tuple(map(int, group["shape"])) for group in groups]
-        names = [(str(group["spec"]), dict(group["variants"])) for group in groups]
-        if not groups or any(len(size) < SIZES for size in sizes) or not names:
-            raise ValueError("there is no group, or a shape has less than three sizes")
+        if not groups:
+            raise ValueError("it is empty")
+        for group in groups:
+            *_, _m, _n, _k = map(int, group["shape"])
+            _ = ROOT / group["spec"], dict(group["variants"])
     except (OSError, KeyError, TypeError, ValueError) as error:
         sys.exit(
             f"{path} is no list of groups: {type(error).__name__}: {error}\n"
@@ -90,16 +90,6 @@ def request_of(plan, source, shape):
     return dataclasses.replace(made, cases=(case,))
 
 
-def imported(source, directory, name):
-    """Returns a module of this text."""
-    path = directory / f"{name}.py"
-    path.write_text(source, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 class Group:
     """Variants of one spec at one size."""
 
@@ -108,11 +98,15 @@ class Group:
         self.shape = group["shape"]
         self.plans, self.outcomes = plans_of(group)
         self.kernels = {}
+        if AS_IT_IS not in self.plans:
+            raise KgenError(self.outcomes[AS_IT_IS])
         for number, (name, plan) in enumerate(self.plans.items()):
             source = render_unformatted(plan)
             request = request_of(plan, source, self.shape)
             computed = Computed.of(request)
-            module = imported(source, directory, f"variant_{number}")
+            path = directory / f"variant_{number}.py"
+            path.write_text(source, encoding="utf-8")
+            module = load(path.stem, path)
             function = getattr(module, request.function)
             structs = tuple(computed.structs())
             count = operands.count_sets(

@@ -73,18 +73,24 @@ def blocks(plan: MatmulPlan) -> tuple[str, str, str]:
 
 
 def _rounds(plan: MatmulPlan) -> dict[str, object]:
-    """Returns how CTAs are counted, or clusters of two."""
-    keys = ("ctas", "room", "sms", "many_ctas", "few_ctas", "some_tiles")
-    of_ctas = "CTAs", "SM", "num_sms", "132", "128", "512 tiles"
-    pairs = (
-        "clusters",
-        "two SMs",
-        "num_sms // CLUSTER",
-        "66",
-        "64",
-        "256 pairs of tiles",
-    )
-    return dict(zip(keys, pairs if plan.cluster > 1 else of_ctas, strict=True))
+    """Returns how CTAs are counted, or clusters of two, with an example."""
+    if plan.cluster == 1:
+        return {
+            "ctas": "CTAs",
+            "room": "SM",
+            "sms": "num_sms",
+            "some_tiles": "512 tiles",
+            "many_ctas": "132",
+            "few_ctas": "128",
+        }
+    return {
+        "ctas": "clusters",
+        "room": "two SMs",
+        "sms": "num_sms // CLUSTER",
+        "some_tiles": "256 pairs of tiles",
+        "many_ctas": "66",
+        "few_ctas": "64",
+    }
 
 
 def _raster_reason(plan: MatmulPlan) -> str:

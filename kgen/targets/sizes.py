@@ -30,10 +30,7 @@ def sized(
     """
     found = parse_batch(text)
     if found is None:
-        raise UsageError(
-            f"--shape {text!r} is not three sizes, as a matmul has them\n"
-            f"  allowed: {FORMS if batched else FORM}"
-        )
+        raise _no_sizes(text, FORMS if batched else FORM)
     batch, size = found
     if batch and not batched:
         raise UsageError(f"--shape {text!r}: {what} takes no batch\n  allowed: {FORM}")
@@ -60,11 +57,15 @@ def sizes(
     """
     found = parse_sizes(text)
     if found is None:
-        raise UsageError(
-            f"--shape {text!r} is not three sizes, as a matmul has them\n"
-            f"  allowed: {FORM}"
-        )
+        raise _no_sizes(text, FORM)
     return _checked(text, found, multiples, what)
+
+
+def _no_sizes(text: str, allowed: str) -> UsageError:
+    return UsageError(
+        f"--shape {text!r} is not three sizes, as a matmul has them\n"
+        f"  allowed: {allowed}"
+    )
 
 
 def _checked(
