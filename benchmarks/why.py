@@ -31,10 +31,11 @@ MISSED = """## What is missed, and why
 
 * **8-bit floats at 4096 x 8192 x 4096.** By its name, XLA's kernel for it cuts C
   into 168 x 128, in clusters of two: tiles that nearly fill their last round. Its tensor
-  cores are busier, as if two warpgroups took turns and none waited for a store. The kernel here was one of 128 x 256 whose
-  warpgroups store at the same time. In turns, and with tiles of 128 x 200, it gained most
-  of what was missing. Clusters of it were not faster. What is left is partly the padding
-  of the column scales to a whole tile, a kernel of its own. *Next:* read them without.
+  cores are busier, as if two warpgroups took turns and none waited for a store. The
+  kernel here was one of 128 x 256 whose warpgroups store at the same time. In turns, and
+  with tiles of 128 x 200, it gained most of what was missing. Clusters of it were not
+  faster. What is left may partly be the padding of the column scales to a whole tile, a
+  kernel of its own. *Next:* read them without.
 * **A gated linear unit.** XLA's best form is one product with both weights joined, and
   then the gate. The kernel computes both products and the gate at the rate of the fastest
   plain products above; deeper steps, narrower stores and other bands are slower. *Next:*
