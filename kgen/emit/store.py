@@ -14,10 +14,9 @@ CHEAP = frozenset({"scale", "scale_rows", "scale_columns", "bias", "relu", "clam
 
 def view(plan: MatmulPlan) -> dict[str, object]:
     """Returns the values of the templates that store a tile."""
-    shared = plan.num_compute_wgs > 1
     turn = ".T" if plan.turns_product else ""
     return {
-        "out_slot": 'out_smem.at[lax.axis_index("wg")]' if shared else "out_smem",
+        "out_slot": _out_slot(plan),
         "out_part": _out_part(plan),
         "store_refs": gmem.passed(plan),
         "out_smem": out_smem(plan),
@@ -97,6 +96,13 @@ def turned(plan: MatmulPlan, product: str) -> str:
     if plan.turns_product:
         return f"plgpu.layout_cast({product}, plgpu.Layout.WGMMA_TRANSPOSED)"
     return product
+
+
+def _out_slot(plan: MatmulPlan) -> str:
+    """Returns the SMEM that is a warpgroup's own, as source."""
+    if plan.num_compute_wgs == 1:
+        return "out_smem"
+    return "out_smem.at[wg]" if plan.ping_pong else 'out_smem.at[lax.axis_index("wg")]'
 
 
 def out_smem(plan: MatmulPlan) -> str:

@@ -235,6 +235,11 @@ class Candidate:
             *refs,
             budget.barriers(self.arch, "barriers: loaded", slots * self._turns),
             budget.barriers(self.arch, "barriers: released", slots),
+            *(
+                [budget.barriers(self.arch, "barriers: turns", self._turns)]
+                if self.ping_pong
+                else []
+            ),
         )
 
     @property
