@@ -41,12 +41,14 @@ def persistent(
 ) -> tuple[tuple[tuple[int, int, int], int], ...]:
     """Returns tiles along m, n and k, and the CTAs that share the output tiles.
 
-    One CTA with all tiles, one tile for each CTA, equal and unequal shares; and a ring
-    that goes around twice in a tile, where one CTA has two tiles and one a single.
+    One CTA with all tiles, one tile for each CTA, equal and unequal shares; a ring
+    that goes around twice in a tile, where one CTA has two tiles and one a single; and
+    five tiles of one CTA: where warpgroups take turns, each waits for the other twice.
     """
     tiles = [m * n for m, n, _ in counts]
     shares = (1, tiles[1], math.ceil(tiles[2] / 3), unequal(tiles[3]))
-    return (*zip(counts, shares, strict=True), ((3, 1, 2 * stages), 2))
+    further = ((3, 1, 2 * stages), 2), ((1, 5, 2), 1)
+    return (*zip(counts, shares, strict=True), *further)
 
 
 def unequal(tiles: int, *, least: int = 1) -> int:
@@ -72,15 +74,15 @@ def edges(
     """Returns sizes that are no multiples of a block, and the CTAs that share the tiles.
 
     A single element; one less and one more than a block along each dimension, so that
-    something is cut off on either side of the border; whole blocks; fewer than a swizzle
-    atom's 8 rows beside a ring that goes around twice; and primes.
+    something is cut off on either side of the border; five whole blocks; fewer than a
+    swizzle atom's 8 rows beside a ring that goes around twice; and primes.
     """
     m, n, k = blocks
     return (
         ((1, 1, 1), 1),
         ((m - 1, n + 1, 3 * k + 1), 1),
         ((m + 1, n - 1, k - 1), 2),
-        ((m, 2 * n, k), 1),
+        ((m, 5 * n, k), 1),
         ((3, 2 * n + 7, 2 * stages * k - 3), 2),
         ((prime_from(2 * m + 3), prime_from(n // 2), prime_from(k + 3)), 2),
     )

@@ -161,9 +161,7 @@ def _num_cases(plan: MatmulPlan) -> int:
     """Returns how many of the verified sizes the test has, too."""
     if plan.batched:
         return 5
-    if plan.any_edge:
-        return 6
-    return 5 if plan.persistent else 4
+    return 6 if plan.any_edge or plan.persistent else 4
 
 
 def _shape(plan: MatmulPlan, case: Case) -> tuple[Size, ...]:
