@@ -97,14 +97,15 @@ RENDERED = {
         + "num_compute_wgs = 1\n[store]\nn = 32\nslots = 3\n",
         (3, 1, 4),
     ),
-    # Steps are no multiple of the slots: the second tile begins in the midst.
+    # Steps are no multiple of the slots: the second tile begins in the midst. Of five
+    # tiles of a CTA each warpgroup waits for its turn twice.
     "ping_pong": (
         "",
         "[tile]\nm = 64\nn = 64\n"
         + RING.format(2)
         + WS
         + "persistent = true\nping_pong = true\n",
-        (2, 3, 3),
+        (2, 5, 3),
     ),
     "persistent_cluster": (
         "",

@@ -61,6 +61,10 @@ STEP_OF_TILE = Kind(
     "slots counted from each tile",
     "loads run on where the last tile ended, products begin anew",
 )
+NOT_GIVEN = Kind(GROUP, "turn not given", "the other warpgroup never begins its tile")
+NOT_AWAITED = Kind(
+    GROUP, "turn not awaited", "a turn is given twice before anyone has seen it"
+)
 PERSISTENT, PIECES = "persistent_ws", "persistent_ws_pieces"
 PING_PONG = "ping_pong"
 PAIRS, CLUSTER, SPLIT, SWAPPED = "persistent_cluster", "cluster", "split_k", "swapped"
@@ -208,7 +212,17 @@ FAULTS = (
     Fault(
         epilogue.SHARED_SLOT,
         (PING_PONG,),
-        (('out_smem.at[lax.axis_index("wg")]', "out_smem.at[0]"),),
+        (("out_smem.at[wg]", "out_smem.at[0]"),),
+    ),
+    Fault(
+        NOT_GIVEN,
+        (PING_PONG,),
+        (("plgpu.barrier_arrive(ring.turns.at[1 - wg])", "pass"),),
+    ),
+    Fault(
+        NOT_AWAITED,
+        (PING_PONG,),
+        (("plgpu.barrier_wait(ring.turns.at[wg])", "pass"),),
     ),
     Fault(PART_OF_ANOTHER, (SPLIT,), (("first = part * num_steps", "first = 0"),)),
     Fault(
