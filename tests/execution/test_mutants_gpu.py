@@ -191,18 +191,19 @@ def test_needs_no_package_that_the_gpu_machine_lacks():
     assert done.returncode == 0, done.stderr
 
 
-def test_knows_epilogues(script, tmp_path):
+def test_knows_epilogues_and_gates(script, tmp_path):
     entries = [
         {**entry("right"), "name": name, "kind": kind, "request": asked.to_json()}
         for name, kind, asked in (
             ("right", "", base("chain_linear").request),
             ("wrong", "fault", mutant("chain_linear__bias_added_twice").request),
+            ("gated", "", base("glu_silu").request),
         )
     ]
     (tmp_path / script.MANIFEST).write_text(json.dumps(entries))
     # An interpreted kernel takes its time, the more so on a machine that is busy.
     assert script.run(options(tmp_path, limit=100.0)) == 0
     found = json.loads((tmp_path / "out.json").read_text())["kernels"]
-    assert [each["outcome"] for each in found] == ["right", "wrong silently"]
+    assert [each["outcome"] for each in found] == ["right", "wrong silently", "right"]
     # A large product is prepared for what is a product and no more.
-    assert [len(each["results"]) for each in found] == [2, 2]
+    assert [len(each["results"]) for each in found] == [2, 2, 2]
