@@ -6,6 +6,7 @@ from pathlib import Path
 from result_files import AS_COMMITTED, exists, is_committed, load, table
 
 NOT_MEASURED = "not measured"
+NOT_POSSIBLE = "not possible"
 EXAMPLE = "h200_jax_example.json"
 
 
@@ -63,11 +64,15 @@ def tuned_rows(records):
             f"{time['tflops']:.0f}",
             f"{time['tb_per_s']:.2f}",
             "" if time["roofline"] is None else f"{time['roofline']:.0%}",
-            *(
-                NOT_MEASURED if ratios.get(peer) is None else f"{ratios[peer]:.3f}"
-                for peer in ("xla", "jax-example")
-            ),
+            *(told(ratios.get(peer)) for peer in ("xla", "jax-example")),
         )
+
+
+def told(ratio):
+    """Returns a ratio as the table has it, or why there is none."""
+    if ratio is None:
+        return NOT_MEASURED
+    return ratio if isinstance(ratio, str) else f"{ratio:.3f}"
 
 
 def means(records):
@@ -85,13 +90,13 @@ def means(records):
 
 
 def beside_example(record):
-    """Returns what `jax_example.py` measured of the same code, if it did."""
+    """Returns what `jax_example.py` found of the same code: a ratio, if it looked."""
     if not exists(EXAMPLE):
         return None
     for other in load(EXAMPLE)["results"]:
         same = ("name", "shape", "source_digest")
         if all(other[key] == record[key] for key in same):
-            return other["example_ratio"]
+            return other["example_ratio"] or NOT_POSSIBLE
     return None
 
 
@@ -103,11 +108,7 @@ def example(result):
             each["name"],
             f"{statistics.median(each['us']['ours']):.1f}",
             f"{each['xla_ratio']:.3f}",
-            (
-                NOT_MEASURED
-                if each["example_ratio"] is None
-                else f"{each['example_ratio']:.3f}"
-            ),
+            told(each["example_ratio"] or NOT_POSSIBLE),
             each["detail"] or best_tried(each),
         )
         for each in result["results"]

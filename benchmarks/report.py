@@ -35,7 +35,7 @@ VARIANTS = "h200_variants.json"
 
 
 def page():
-    found = exists(TUNED) and searches(read(TUNED))
+    found = exists(TUNED) and exists(H200) and searches(read(TUNED), load(H200))
     on_gpu = exists(MUTANTS) and mutants(load(MUTANTS))
     on_h200 = exists(H200) and (
         "## Tuned kernels\n\n`h200.py` measured them."

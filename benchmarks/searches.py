@@ -7,8 +7,17 @@ import statistics
 from result_files import table
 
 
-def searches(text):
-    """Tells what `kgen tune` found at each size."""
+def searches(text, catalogue):
+    """Tells what `kgen tune` found at each size, beside the catalogue's kernel.
+
+    Args:
+      text: The lines of its results.
+      catalogue: What `h200.py` measured of the catalogue.
+    """
+    known = {
+        " x ".join(map(str, record["shape"])): beside(record)
+        for record in catalogue["results"]
+    }
     measured = collections.defaultdict(dict)
     for line in text.splitlines():
         result = json.loads(line)
@@ -23,13 +32,23 @@ def searches(text):
     for size, candidates in measured.items():
         us, ratio, values = min(candidates.values(), key=lambda of: of[0])
         said = ", ".join(f"{k.split('.')[-1]} {v}" for k, v in values.items() if v)
-        rows.append((size, len(candidates), f"{us:.1f}", f"{ratio:.3f}", said))
-    head = ("m x n x k", "measured", "us", "XLA / ours", "the fastest")
+        found = size, len(candidates), f"{us:.1f}", f"{ratio:.3f}"
+        rows.append((*found, *known.get(size, ("", "")), said))
+    of_catalogue = "the catalogue's us", "XLA / it"
+    head = ("m x n x k", "measured", "us", "XLA / ours", *of_catalogue, "the fastest")
     return f"""## What `kgen tune` found
 
 On one NVIDIA H200; [results/h200_tune.jsonl](results/h200_tune.jsonl) has every candidate
-that was tried, with its times. Two of the fastest may differ by less than the noise.
+that was tried, with its times. Two of the fastest may differ by less than the noise. The
+catalogue's kernels were measured in another run: see above. XLA's kernel may be another
+in each.
 
 {table(head, rows)}
 
 """
+
+
+def beside(record):
+    """Returns the time and the ratio of a kernel of the catalogue."""
+    ratio = next(p["ratio"] for p in record["peers"] if p["name"] == "xla")
+    return f"{record['timing']['median_us']:.1f}", f"{ratio:.3f}"
