@@ -3,7 +3,7 @@
 import statistics
 from pathlib import Path
 
-from result_files import AS_COMMITTED, exists, is_committed, load, table
+from result_files import AS_COMMITTED, exists, is_committed, load, marked, table
 
 NOT_MEASURED = "not measured"
 NOT_POSSIBLE = "not possible"
@@ -31,12 +31,16 @@ def tuned(result, root, name):
     same = sum(is_committed(r["name"], r) == AS_COMMITTED for r in records)
     results = f"{root}benchmarks/results/{name}"
     rest = "; the others were measured in an earlier one" * (same < len(records))
+    beside = ""
+    if any(beside_example(record) for record in records):
+        link = f"{root}benchmarks/results/{EXAMPLE}"
+        beside = f" JAX's example was timed in [a run of its own]({link})."
     return f"""One {machine["device"]}, JAX {machine["jax"]}, CUDA {machine["cuda"]}, driver
 {machine["driver"]}: medians of {result["rounds"]} rounds in turns with the others, on
 independent normal values, each time on other operands than L2 holds. Above 1 is faster
 than the other. {verified} of {len(records)} passed `kgen verify --level gpu` in the same
 run; [every round's time]({results}). The code of {same} of {len(records)} is the one that
-is committed{rest}.
+is committed{rest}.{beside}
 
 {table(head, tuned_rows(records)).replace("{root}", root)}
 
@@ -50,7 +54,8 @@ def tuned_rows(records):
         for size in record.get("batch", ()):
             shape = f"{size} x ({shape})"
         path = Path(record["path"])
-        name = f"[{path.stem}]({{root}}{path.as_posix()})"
+        link = f"[{path.stem}]({{root}}{path.as_posix()})"
+        name = marked(link, record["name"], record)
         if record["timing"] is None:
             yield shape, name, f"**{record['status']}**", "", "", "", "", ""
             continue

@@ -11,6 +11,7 @@ from kgen.code import code_digest  # noqa: E402
 RESULTS = ROOT / "benchmarks" / "results"
 GENERATED = ROOT / "generated"
 AS_COMMITTED = "as committed"
+EARLIER = "an earlier text"
 
 
 def exists(name):
@@ -38,7 +39,13 @@ def is_committed(name, outcome):
         return "no longer there"
     text = path.read_text(encoding="utf-8")
     same = outcome["source_digest"] == code_digest(text)
-    return AS_COMMITTED if same else "an earlier text"
+    return AS_COMMITTED if same else EARLIER
+
+
+def marked(link, name, outcome):
+    """Returns what names a kernel, with a mark if it was another text of it."""
+    said = is_committed(name, outcome)
+    return link if said == AS_COMMITTED else f"{link} ({said})"
 
 
 def table(head, rows):

@@ -21,6 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+from kgen.code import code_digest  # noqa: E402
 from kgen.errors import KgenError  # noqa: E402
 from kgen.measure import machine  # noqa: E402
 from kgen.shapes import parse_sizes  # noqa: E402
@@ -119,6 +120,7 @@ def profile(path, shape, functions):
         events = json.loads(trace.read_text())["traceEvents"]
     return {
         "kernel": path.stem,
+        "source_digest": code_digest(path.read_text(encoding="utf-8")),
         "shape": list(shape),
         "device": jax.devices()[0].device_kind,
         "jax": jax.__version__,

@@ -2,7 +2,7 @@
 
 import textwrap
 
-from result_files import AS_COMMITTED, ROOT, is_committed, table
+from result_files import AS_COMMITTED, ROOT, is_committed, marked, table
 
 WHY = """## What limits the fastest kernels
 
@@ -83,7 +83,9 @@ def counter_rows(pairs):
                 continue  # Why nothing was counted, which `not_counted` tells.
             at = steady[label]
             for kernel in kernels:
-                name = pair["name"] if label == "kernel" else kernel["kernel"]
+                name = kernel["kernel"]
+                if label == "kernel":
+                    name = marked(pair["name"], pair["name"], pair)
                 yield (
                     size_of(pair["shape"]),
                     name,
@@ -175,7 +177,8 @@ def timeline(found, name):
 
 `timeline.py` ran {found["kernel"]} once on one {found["device"]} under Mosaic GPU's
 profiler, in {found["unit"]}: medians over the CTAs, and the latest of all. The tensor cores
-need {found["tile_cycles"]} for one tile; [results/{name}](results/{name}).
+need {found["tile_cycles"]} for one tile; [results/{name}](results/{name}). The code is
+{is_committed(found["kernel"], found)}.
 
 {table(head, rows)}
 

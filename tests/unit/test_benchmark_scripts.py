@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kgen.code import code_digest
+from kgen.emit.render import template_digest
 from kgen.errors import KgenError
 from kgen.targets import find_targets
 from kgen.targets.asked import Asked
@@ -120,6 +121,22 @@ def test_the_page_names_what_was_not_counted_and_what_is_of_an_earlier_text(scri
         "* fp16_128x128 at 128 x 128 x 64 was not counted: Profiling failed because of"
         " this.\n"
     ) in said
+
+
+def test_the_page_marks_each_kernel_of_an_earlier_text(script):
+    files = script("result_files")
+    name, now = SMALL.stem, code_digest(SMALL.read_text(encoding="utf-8"))
+    assert files.marked("it", name, {"source_digest": now}) == "it"
+    of_earlier = files.marked("it", name, {"source_digest": "other"})
+    assert of_earlier == "it (an earlier text)"
+    assert files.marked("it", "gone", {}) == "it (no longer there)"
+
+
+def test_the_page_says_by_which_templates_a_search_was(script):
+    searches = script("searches")
+    now = template_digest("matmul")
+    assert searches.templates({"op": "matmul", "template": now}) == "as committed"
+    assert searches.templates({"op": "matmul", "template": "x"}) == "earlier ones"
 
 
 def test_a_group_whose_spec_does_not_take_the_shape_says_so(script, tmp_path):
