@@ -84,12 +84,38 @@ def test_what_is_released_in_time_is_no_race(
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_a_wgmma_waits_for_the_one_before_it(schedule, tmp_path):
-    """So a delay of one is enough however many `wgmma_wait` leaves in flight."""
+def test_a_delay_covers_all_that_stay_in_flight(schedule, tmp_path):
+    """JAX lowers no wait before a wgmma, whatever its documentation says."""
     ring = RING.format(stages=4, delay=3, in_flight=3)
     edit = ("DELAY_RELEASE = 3", "DELAY_RELEASE = 1")
     made = edited(tmp_path, schedule, ring, edit)
-    made.simulate(made.at((1, 1, 7)))
+    with pytest.raises(LevelError) as error:
+        made.simulate(made.at((1, 1, 7)))
+    constant = line_of(made.path, "DELAY_RELEASE = 1")
+    assert (
+        "wait in every step with plgpu.wgmma_wait(1), as many as delay_release"
+        f" (edited.py:{constant}: DELAY_RELEASE = 1) keeps slots for"
+    ) in str(error.value)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("stages", [3, 6])
+def test_a_missing_wait_is_a_race_whatever_the_delay(schedule, stages, tmp_path):
+    ring = RING.format(stages=stages, delay=1, in_flight=1)
+    made = edited(
+        tmp_path, schedule, ring, ("    plgpu.wgmma_wait(WGMMA_IN_FLIGHT)\n", "")
+    )
+    with pytest.raises(LevelError, match="data race on slot 0 of the ring of a"):
+        made.simulate(made.at((1, 1, stages + 3)))
+
+
+def test_of_two_in_flight_each_is_seen(tmp_path):
+    """That the first has retired says nothing of the second."""
+    ring = RING.format(stages=4, delay=2, in_flight=2)
+    edit = ("DELAY_RELEASE = 2", "DELAY_RELEASE = 1")
+    made = edited(tmp_path, "pipelined", ring, edit)
+    with pytest.raises(LevelError, match="wgmma may still be reading it"):
+        made.simulate(made.at((1, 1, 7)))
 
 
 def test_the_verifier_tells_the_race(tmp_path):

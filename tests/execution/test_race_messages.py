@@ -51,7 +51,7 @@ def test_one_block_spec_of_two_without_delay_release(small, line):
         "plgpu.BlockSpec((TILE_K, TILE_N), lambda ki: (ki, n), transforms=TRANSFORMS)"
     )
     told = small(
-        WGMMA_WAIT,
+        ("plgpu.wgmma_wait(0)", "plgpu.wgmma_wait(1)"),
         ("STAGES = 2\nDELAY_RELEASE = 0", "STAGES = 3\nDELAY_RELEASE = 1"),
         ("_block((TILE_K, TILE_N), lambda ki: (ki, n))", other),
     )

@@ -45,8 +45,9 @@ GAPS = (
     Gap(
         name="asynchronous `plgpu.wgmma`",
         jax="reads operands at once, in no race check; `wgmma_wait` does nothing",
-        kgen="reads operands until it retires: at the next wgmma, `wgmma_wait(n)` or a "
-        "read of the accumulator; a slot written meanwhile, or read before its load has "
+        kgen="reads operands until it retires: at `wgmma_wait(n)` or a read of the "
+        "accumulator, not at the next wgmma, which JAX's documentation says but what it "
+        "lowers to does not; a slot written meanwhile, or read before its load has "
         "arrived, is a race",
         probes=("unloaded_operand", "overwritten_in_the_second_cta"),
     ),

@@ -1,5 +1,6 @@
 """What to change about a data race."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -140,6 +141,13 @@ def _released_early(module: Path, operands: str) -> str:
     specs = source.block_specs(module)
     without = [spec.line for spec in specs if spec.set_at is None]
     given = [spec.set_at for spec in specs if spec.set_at is not None]
+    delay = _delay(given, module)
+    if delay and not without:
+        return (
+            "a wgmma is still in flight when its slot is released: wait in every step"
+            f" with plgpu.wgmma_wait({delay}), as many as delay_release"
+            f" ({_lines(given, module)}) keeps slots for"
+        )
     if without or not given:
         at = f" ({_places(without, module)})" if without else ""
         change = f"set delay_release=1 on the plgpu.BlockSpec of {operands}{at}"
@@ -149,6 +157,13 @@ def _released_early(module: Path, operands: str) -> str:
         f"a wgmma is still in flight when its step ends: {change}, or wait for it in"
         " the step with plgpu.wgmma_wait(0)"
     )
+
+
+def _delay(numbers: Sequence[int], module: Path) -> int:
+    """Returns the least delay that lines such as `DELAY_RELEASE = 1` set; 0 if unknown."""
+    lines = [describe_line(module, number) for number in numbers]
+    found = [re.search(r"(?i:delay_release)\s*=\s*(\d+)", line) for line in lines]
+    return min((int(each[1]) if each else 0 for each in found), default=0)
 
 
 def _lines(numbers: Sequence[int], module: Path) -> str:

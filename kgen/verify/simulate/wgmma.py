@@ -9,9 +9,12 @@ Here every wgmma has a vector clock of its own:
   counts the wgmmas of that thread. With it the reads of SMEM are checked, and the
   write of the accumulator.
 - It waits in the thread's queue. wgmmas of one thread retire in order.
-- `plgpu.wgmma` retires all but itself, `wgmma_wait(n)` all but the last n, and reading
-  the accumulator all, or all but `wait_n`. Retiring merges the clock into the thread's:
-  whoever the thread signals from then on knows that the operands were read.
+- `wgmma_wait(n)` retires all but the last n, and reading the accumulator all, or all
+  but `wait_n`. Retiring merges the clock into the thread's: whoever the thread signals
+  from then on knows that the operands were read.
+- Issuing another retires none. JAX's documentation says that `plgpu.wgmma` waits for
+  those before it; what it is lowered to (`wgmma.fence`, `wgmma.mma_async` and
+  `wgmma.commit_group`) does not.
 
 The numbers are still computed at once. An operand A in registers is a value: nobody
 else can change it.
@@ -125,13 +128,16 @@ def _values(site: Site, operand: Place) -> Any:
 
 def _begin(site: Site) -> Any:
     """Puts a wgmma into its thread's queue and returns its clock."""
-    retire(site, 0)  # All earlier ones: the new one is alone in flight.
     shared, thread = site.shared, site.thread
     clock = shared.incr_clock(thread)
     warpgroup = shared.thread_to_vc_position(thread) // _THREADS_PER_WARPGROUP
-    clock.inc(len(shared.all_concurrent_threads) + TMA_THREADS + int(warpgroup))
+    position = len(shared.all_concurrent_threads) + TMA_THREADS + int(warpgroup)
     with shared.lock:
-        getattr(shared, IN_FLIGHT)[thread].append(clock)
+        in_flight = getattr(shared, IN_FLIGHT)[thread]
+        # The thread's clock counts those that retired, and these come before, too.
+        for _ in range(len(in_flight) + 1):
+            clock.inc(position)
+        in_flight.append(clock)
     return clock
 
 
