@@ -112,8 +112,9 @@ def batches(
 
     No batch at all; one of each operand; one of A or B alone; both repeated along
     another dimension. Tiles along each dimension are one, two or three, and steps more
-    than `stages` in one case. A persistent kernel has one CTA, one for each tile, and
-    shares in which the border between two matrices falls to any place.
+    than `stages` in one case, in which a persistent kernel's ring goes around with two
+    tiles of a CTA. Such a kernel has one CTA, one for each tile, and shares in which the
+    border between two matrices falls to any place.
     """
     leading = (
         ((), ()),
@@ -123,7 +124,7 @@ def batches(
         ((2, 1), (3,)),
     )
     counts = ((2, 1, 3), (1, 2, stages + 1), (3, 1, 1), (1, 3, 2), (1, 1, 2))
-    shares = (1, 4, 2, 3, 3)
+    shares = (1, 2, 2, 3, 6)
     m, n, k = blocks
     sizes = [(i * m, j * n, steps * k) for i, j, steps in counts]
     if any_edge:

@@ -44,7 +44,7 @@ def test_persistent_kernels_are_verified_with_equal_and_unequal_shares(sizes):
 def test_persistent_batches_are_verified_with_unequal_shares(any_edge):
     blocks = (128, 64, 64)
     batches = cases.batches(blocks, 3, persistent=True, any_edge=any_edge)
-    shared = []
+    shared, around = [], []
     for each in batches:
         matrices = math.prod(
             map(
@@ -58,5 +58,10 @@ def test_persistent_batches_are_verified_with_unequal_shares(any_edge):
             math.ceil(s / b) for s, b in zip(each.size[:2], blocks[:2], strict=True)
         )
         shared.append((matrices * rows * columns, each.ctas))
+        if math.ceil(each.size[2] / blocks[2]) > 3:
+            around.append(shared[-1])
     assert all(taken(tiles, ctas) == ctas for tiles, ctas in shared)
     assert any(tiles % ctas for tiles, ctas in shared)
+    assert any(tiles == ctas > 1 for tiles, ctas in shared)
+    # A ring that has gone around holds the next tile of the same CTA.
+    assert any(tiles > ctas for tiles, ctas in around)
