@@ -76,6 +76,17 @@ FAULTS = (
         (*ALL_DRAINED, "persistent", "cluster"),
         (("    plgpu.wgmma_wait(0)", "    pass"),),
     ),
+    # One is in flight when a step ends; and then all.
+    Fault(
+        WGMMA_WAIT_MISSING,
+        (PIPELINED, WS, CALL, "ping_pong"),
+        (("    plgpu.wgmma_wait(WGMMA_IN_FLIGHT)", "    pass"),),
+    ),
+    Fault(
+        ONE_MORE_IN_FLIGHT,
+        (PIPELINED, WS, "ping_pong"),
+        (("WGMMA_IN_FLIGHT = 1", "WGMMA_IN_FLIGHT = 2"),),
+    ),
     Fault(
         TOO_FEW_STAGES,
         (PIPELINED, CALL),
