@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from drawn import DTYPES, chains
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from made import load, module
@@ -14,28 +15,6 @@ from kgen.errors import SpecError
 from kgen.plan import make_plan
 from kgen.rules import all_rules
 
-DTYPES = ("float16", "bfloat16", "float32")
-NUMBERS = st.sampled_from([-2.0, 0.0, 0.1, 0.5, 1, 448.0])
-NAMES = st.sampled_from(["alpha", "bias", "row_bias", "extra", "a", "for", "TILE_M"])
-OPS = (
-    *("scale", "scale_rows", "scale_columns", "bias", "residual", "relu", "gelu"),
-    *("silu", "tanh", "sigmoid", "clamp", "softcap", "cast", "save"),
-)
-KEYS = {
-    "scale": {"value": NUMBERS, "argument": NAMES},
-    "bias": {
-        "along": st.sampled_from("mn"),
-        "argument": NAMES,
-        "dtype": st.sampled_from(DTYPES),
-    },
-    "residual": {"beta": NUMBERS, "argument": NAMES, "dtype": st.sampled_from(DTYPES)},
-    "gelu": {"approximate": st.sampled_from(["tanh", "erf"])},
-    "clamp": {"min": NUMBERS, "max": NUMBERS},
-}
-REQUIRED = {
-    "softcap": {"cap": st.sampled_from([0.5, 30])},
-    "cast": {"dtype": st.sampled_from(DTYPES)},
-}
 SCHEDULES = {
     "pipelined": ("", (64, 128)),
     "split_m": ("warp_specialized = true\n", (128, 64)),
@@ -62,17 +41,7 @@ def specs(draw, schedules=tuple(SCHEDULES)):
     text += "[shapes]\n" + "".join(sorted(draw(st.sets(shapes))))
     if draw(st.integers(0, 9)) == 0:
         text += '[kernel]\nentry_point = "pallas_call"\n'
-    for op in draw(st.lists(st.sampled_from(OPS), min_size=1, max_size=5)):
-        text += f'[[epilogue]]\nop = "{op}"\n'
-        keys = {k: v for k, v in KEYS.get(op, {}).items() if draw(st.booleans())}
-        for key, values in (keys | REQUIRED.get(op, {})).items():
-            value = draw(values)
-            text += (
-                f'{key} = "{value}"\n'
-                if isinstance(value, str)
-                else f"{key} = {value}\n"
-            )
-    return text
+    return text + draw(chains(1, 5))
 
 
 def plan_or_problems(text):
