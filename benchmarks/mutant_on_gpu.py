@@ -22,6 +22,14 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+FIELDS = {
+    "request": str,
+    "directory": str,
+    "platform": str,
+    "prepared": str,
+    "runs": int,
+    "large": list,
+}
 WRONG = re.compile(r"(\d+) of \d+ elements are wrong")
 sys.path.insert(0, str(ROOT))
 
@@ -36,6 +44,43 @@ class Events:
     def send(self, event, **fields):
         self._file.write(json.dumps({"event": event, **fields}) + "\n")
         self._file.flush()
+
+
+def read_job():
+    """Returns the job on stdin and its request; ends with a message if it is none."""
+    from kgen.verify.request import Request
+
+    try:
+        job = json.loads(sys.stdin.read())
+        if not isinstance(job, dict):
+            raise ValueError(f"expected an object, got {type(job).__name__}")
+        for name, kind in FIELDS.items():
+            if type(job.get(name)) is not kind:
+                article = "an" if kind is int else "a"
+                found = f"{name} is {job.get(name)!r}"
+                raise ValueError(f"{found}, not {article} {kind.__name__}")
+        if [type(size) for size in job["large"]] != [int] * 3:
+            raise ValueError(f"large is {job['large']}, not three sizes")
+        if job["runs"] < 1:
+            raise ValueError(f"runs is {job['runs']}, not 1 or more")
+        if not Path(job["directory"]).is_dir():
+            raise ValueError(f"there is no directory {job['directory']}")
+        return job, Request.from_json(job["request"])
+    except (RecursionError, ValueError) as error:
+        sys.exit(f"stdin is no job: {error}")
+
+
+def device_of(platform):
+    """Returns a device that computes; ends with a message if there is none."""
+    import jax
+    import jax.numpy as jnp
+
+    try:
+        device = jax.devices(platform)[0]
+    except RuntimeError as error:
+        sys.exit(f"no {platform} device: {' '.join(str(error).split())}")
+    jnp.ones(1024).sum().block_until_ready()
+    return device
 
 
 def load(request, directory):
@@ -128,16 +173,15 @@ def judge(first, difference, count):
     }
 
 
-def run(job, events):
+def run(job, request, events):
     """Runs the kernel at the sizes of its request and at a large one."""
     import jax
 
     from kgen.verify.lower import called, operands
     from kgen.verify.reference import INTEGERS, KINDS
     from kgen.verify.repeats import Poisoned, repeat
-    from kgen.verify.request import Request, RequestCase
+    from kgen.verify.request import RequestCase
 
-    request = Request.from_json(job["request"])
     function = load(request, job["directory"])
     plan = [
         (case, kind, lambda case=case, kind=kind: small(request, case, kind))
@@ -166,20 +210,14 @@ def run(job, events):
 
 def main():
     events = Events()
-    job = json.loads(sys.stdin.read())
-    import jax
-    import jax.numpy as jnp
-
-    device = jax.devices(job["platform"])[0]
-    jnp.ones(1024).sum().block_until_ready()
-    events.send("ready", device=device.device_kind)
+    job, request = read_job()
+    events.send("ready", device=device_of(job["platform"]).device_kind)
     from kgen.verify.explain import explain
 
-    request_name = json.loads(job["request"])["name"]
     try:
-        run(job, events)
+        run(job, request, events)
     except Exception as error:
-        text = explain(error, Path(job["directory"], f"{request_name}.py"))
+        text = explain(error, Path(job["directory"], f"{request.name}.py"))
         events.send("error", text=text.strip().splitlines()[0])
     events.send("done")
     # A device in an unknown state may hold up the end.

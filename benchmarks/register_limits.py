@@ -52,7 +52,7 @@ def render_all(directory):
 
     directory.mkdir(parents=True, exist_ok=True)
     for wgs, m, n in TILES:
-        name = f"wgs{wgs}_{m}x{n}"
+        name = name_of(wgs, m, n)
         text = (
             f'[kernel]\nname = "{name}"\nop = "matmul"\nlayout = "nt"\n'
             f"[tile]\nm = {m}\nn = {n}\n[pipeline]\nmax_concurrent_steps = 2\n"
@@ -123,6 +123,8 @@ def machine():
     import jax
 
     device = jax.devices()[0]
+    if device.platform != "gpu":
+        sys.exit("error: JAX sees no NVIDIA GPU")
     driver = subprocess.run(
         ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
         capture_output=True,
@@ -142,12 +144,25 @@ def machine():
 def run_all(directory, out):
     result = {"machine": machine(), "kernels": []}
     for wgs, m, n in TILES:
-        outcome = outcome_of(directory, f"wgs{wgs}_{m}x{n}")
+        outcome = outcome_of(directory, name_of(wgs, m, n))
         accumulator = m * n // max(wgs, 1) // 128
         row = {"compute_wgs": wgs, "m": m, "n": n, "accumulator": accumulator}
         result["kernels"].append({**row, **outcome})
         print(result["kernels"][-1], flush=True)
         out.write_text(json.dumps(result, indent=2) + "\n")
+
+
+def name_of(wgs, m, n):
+    return f"wgs{wgs}_{m}x{n}"
+
+
+def missing_module(options):
+    """Returns the first file that would be run and is not there, or None."""
+    if not options.run:
+        return None
+    names = [options.module] if options.module else [name_of(*tile) for tile in TILES]
+    files = (f"{name}.py" for name in names)
+    return next((file for file in files if not (options.run / file).is_file()), None)
 
 
 def main():
@@ -159,10 +174,17 @@ def main():
     options = parser.parse_args()
     if not (options.render or options.run):
         parser.error("--render DIR or --run DIR is needed")
-    if options.run and not options.run.is_dir():
-        parser.error(f"there is no directory {options.run}")
+    if options.module and not options.run:
+        parser.error("--module needs --run DIR")
+    if options.render and options.render.exists() and not options.render.is_dir():
+        parser.error(f"--render {options.render} is no directory")
+    for needed in (options.run, options.out.parent):
+        if needed and needed != options.render and not needed.is_dir():
+            parser.error(f"there is no directory {needed}")
     if options.render:
         render_all(options.render)
+    if missing := missing_module(options):
+        parser.error(f"there is no module {missing} in {options.run}")
     if options.module:
         run_one(options.run, options.module)
     elif options.run:

@@ -23,13 +23,15 @@ FIELDS: dict[str, dict[str, Field]] = {
     "kernel": {
         "name": Field("", "Name of the module."),
         "op": Field("operation", "Operation."),
-        "a_dtype": Field("dtypes", "Elements of A."),
-        "b_dtype": Field("", "Elements of B."),
+        "a_dtype": Field("dtypes", "Elements of A; of x, in a gated linear unit."),
+        "b_dtype": Field("", "Elements of B, or of both weights."),
         "out_dtype": Field("", "Elements of the result."),
         "accumulator_dtype": Field("accumulator", "Elements of the accumulator."),
-        "layout": Field("layout", "`nn`, `nt`, `tn` or `tt`: how A and B lie."),
+        "layout": Field(
+            "layout", "`nn`, `nt`, `tn` or `tt`: how A and B lie, or x and the weights."
+        ),
         "out_order": Field(
-            "output", "`row`, or `column` if the result is C in column-major order."
+            "output", "`row`, or `column` if the result is in column-major order."
         ),
         "arch": Field("architecture", "GPU architecture, as ptxas names it."),
         "schedule": Field(
@@ -94,7 +96,10 @@ FIELDS: dict[str, dict[str, Field]] = {
         "store_slots": Field("slots for stores", "SMEM slots of the output."),
     },
     "layouts": {
-        "operand": Field("operand", "`a`, `b` or `out`."),
+        "operand": Field(
+            "operand",
+            "`a`, `b` or `out`; of a gated linear unit `x`, `w_gate`, `w_up` or `out`.",
+        ),
         "swizzle_bytes": Field("swizzle", "Width of the swizzle; null for plain rows."),
         "tiling": Field("tiling", "Tile of the TilingTransform; null for plain rows."),
         "reason": Field("why", "Why this one."),

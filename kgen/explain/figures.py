@@ -25,6 +25,9 @@ from kgen.roofline import (
 
 type Group = dict[str, Any]
 
+# What the module of an operation calls its factors.
+_OPERANDS = {"matmul": ("a", "b"), "glu": ("x", "w_gate", "w_up")}
+
 
 def explain(plan: MatmulPlan, shape: Shape) -> dict[str, Any]:
     """Returns every figure of `plan` for `shape`, which is (m, n, k).
@@ -126,11 +129,8 @@ def _layouts(plan: MatmulPlan) -> list[Group]:
             "reason": why_swizzle(plan, operand, layout),
         }
 
-    return [
-        entry("a", plan.operand_layout),
-        entry("b", plan.operand_layout),
-        entry("out", plan.out_layout),
-    ]
+    operands = [entry(name, plan.operand_layout) for name in _OPERANDS[plan.op]]
+    return [*operands, entry("out", plan.out_layout)]
 
 
 def _smem(plan: MatmulPlan) -> Group:

@@ -61,18 +61,26 @@ def _tiles(group: Group) -> str:
     return f"{whose}, bands of {group['raster_width']} along {group['raster_order']}"
 
 
+def _layout(group: Group) -> str:
+    a, b = operand_dims(group["layout"])
+    if group["op"] == "glu":
+        return f"{group['layout']}: x is [{a}], w_gate and w_up are [{b}]"
+    return f"{group['layout']}: A is [{a}], B is [{b}]"
+
+
+def _out_order(group: Group) -> str:
+    result = "out" if group["op"] == "glu" else "C"
+    dims = {ROW: "m, n", COLUMN: "n, m"}[group["out_order"]]
+    return f"{group['out_order']}: {result} is [{dims}]"
+
+
 # What each table shows: the key that gives the label, and how the value is written.
 _KERNEL = {
     "op": _plain("op"),
     "a_dtype": lambda g: f"{g['a_dtype']} x {g['b_dtype']} -> {g['out_dtype']}",
     "accumulator_dtype": _plain("accumulator_dtype"),
-    "layout": lambda g: "{}: A is [{}], B is [{}]".format(
-        g["layout"], *operand_dims(g["layout"])
-    ),
-    "out_order": lambda g: {
-        ROW: "row: C is [m, n]",
-        COLUMN: "column: C is [n, m]",
-    }[g["out_order"]],
+    "layout": _layout,
+    "out_order": _out_order,
     "arch": _plain("arch"),
     "schedule": _plain("schedule"),
     "raster_order": _tiles,

@@ -7,7 +7,7 @@ from kgen.plan.model import Layout, MatmulPlan
 
 
 def why_swizzle(plan: MatmulPlan, operand: str, layout: Layout) -> str:
-    """Returns one line on the SMEM layout of `operand`: `a`, `b` or `out`."""
+    """Returns one line on the SMEM layout of `operand`: `out`, or a factor."""
     widths = ARCHS[plan.arch].swizzles
     if layout.swizzle is None:
         return "plain rows: no swizzle fits their width"
@@ -27,7 +27,7 @@ def why_swizzle(plan: MatmulPlan, operand: str, layout: Layout) -> str:
 def _rows(plan: MatmulPlan, operand: str) -> list[tuple[str, int, str]]:
     """Returns (name, elements, dtype) of the rows that `operand`'s swizzle must divide.
 
-    A and B have one swizzle, so it must divide the rows of both.
+    All factors have one swizzle, so it must divide the rows of each.
     """
     if operand == "out":
         if plan.out_order == COLUMN:

@@ -42,6 +42,19 @@ def locate(text: str) -> dict[KeyPath, int]:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class InlineTable:
+    """Where an inline table and its pairs begin and end.
+
+    Attributes:
+      braces: From the opening one to behind the closing one.
+      pairs: Every pair between them, without the comma.
+    """
+
+    braces: tuple[int, int]
+    pairs: dict[KeyPath, tuple[int, int]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Spans:
     """Where the parts of a document begin and end, as offsets into its text.
 
@@ -51,12 +64,14 @@ class Spans:
         its line.
       values: Every value that is no array and no inline table.
       ends: For the path of every header: the end of its last pair, or of itself.
+      inline: Every inline table.
     """
 
     keys: dict[KeyPath, tuple[int, int]]
     pairs: dict[KeyPath, tuple[int, int]]
     values: dict[KeyPath, tuple[int, int]]
     ends: dict[KeyPath, int]
+    inline: dict[KeyPath, InlineTable]
 
 
 def spans(text: str) -> Spans:
@@ -71,7 +86,7 @@ class _Scanner:
 
     def __init__(self, text: str) -> None:
         self.lines: dict[KeyPath, int] = {}
-        self.spans = Spans(keys={}, pairs={}, values={}, ends={})
+        self.spans = Spans(keys={}, pairs={}, values={}, ends={}, inline={})
         self._text = text
         self._at = 0
         self._newlines = [match.start() for match in re.finditer("\n", text)]
@@ -166,9 +181,14 @@ class _Scanner:
             index += 1
 
     def _inline_table(self, path: KeyPath) -> None:
+        start = self._at
+        pairs: dict[KeyPath, tuple[int, int]] = {}
         self._at += 1  # {
         while self._next_item("}"):
-            self._pair(path)
+            at = self._at
+            pair = self._pair(path)
+            pairs[pair] = (at, self._at)
+        self.spans.inline[path] = InlineTable(braces=(start, self._at), pairs=pairs)
 
     def _next_item(self, end: str) -> bool:
         """Moves to the next item of an array or inline table, or past its end."""

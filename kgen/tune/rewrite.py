@@ -7,7 +7,7 @@ from typing import Any
 from kgen.emit.write import Output, locked, make_directory, write
 from kgen.errors import FileError
 from kgen.spec.edit import edited, leaves, said, whole_lines
-from kgen.spec.locate import KeyPath, Spans, spans
+from kgen.spec.locate import InlineTable, KeyPath, spans
 from kgen.spec.wording import write_key, write_value
 from kgen.tune.candidate import Value
 
@@ -33,61 +33,59 @@ def rewritten(text: str, values: Mapping[str, Value | None]) -> str:
     wanted: dict[KeyPath, Value | None] = {
         tuple(key.split(".")): value for key, value in values.items()
     }
+    held = said(text) or {}
+    # What is left out goes last: a new key finds its table where it is.
+    for path, value in sorted(wanted.items(), key=lambda pair: pair[1] is None):
+        new = _wanted(value, path)
+        if {key: held[key] for key in held if _is_within(key, path)} == new:
+            continue
+        held = {key: held[key] for key in held if not _is_within(key, path)} | new
+        text = _without(text, path) if value is None else _with(text, path, value)
+        if said(text) != held:
+            raise _by_hand(path, value)
+    removed = {path[:-1] for path, value in wanted.items() if value is None}
+    return _without_empty(text, removed)
+
+
+def _wanted(value: Value | None, path: KeyPath) -> dict[KeyPath, Any]:
+    return {} if value is None else dict(leaves(value, path))
+
+
+def _is_within(key: KeyPath, path: KeyPath) -> bool:
+    return key[: len(path)] == path
+
+
+def _by_hand(path: KeyPath, value: Value | None) -> ByHandError:
+    key = write_key(path)
+    hint = f"remove {key} by hand"
+    if value is not None:
+        hint = f"put it there by hand: {key} = {write_value(value)}"
+    return ByHandError(
+        f"{key} cannot be put into its text by a program\n  hint: {hint}"
+    )
+
+
+def _with(text: str, path: KeyPath, value: Value) -> str:
+    """Returns a text with a pair: in place of its old value, or below its siblings."""
     places = spans(text)
     newline = "\r\n" if "\r\n" in text else "\n"
-    edits: list[Edit] = []
-    new_tables: dict[KeyPath, list[str]] = {}
-    for path, value in wanted.items():
-        edit = _edit(text, places, path, value, newline)
-        if edit is not None:
-            edits.append(edit)
-        elif value is not None and path not in places.keys:
-            pair = f"{write_key(path[-1:])} = {write_value(value)}"
-            new_tables.setdefault(path[:-1], []).append(pair)
-    removed = {path[:-1] for path, value in wanted.items() if value is None}
-    new = _without_empty(edited(text, _in_order(edits)), removed)
-    for table, pairs in new_tables.items():
-        gap = "" if new.endswith("\n") else newline
-        lines = ["", f"[{write_key(table)}]", *pairs, ""]
-        new += gap + newline.join(lines)
-    if said(new) != _expected(text, wanted):
-        told = ", ".join(
-            f"{key} = {write_value(value)}"
-            for key, value in values.items()
-            if value is not None
-        )
-        raise ByHandError(f"the spec cannot be rewritten by a program\n  hint: {told}")
-    return new
-
-
-def _edit(
-    text: str, places: Spans, path: KeyPath, value: Value | None, newline: str
-) -> Edit | None:
-    """Returns what changes in the text as it is; None if nothing can."""
-    if path in places.keys:
-        if value is None:
-            # In an inline table there is no line to remove: refused by the caller.
-            pair = places.pairs.get(path)
-            return None if pair is None else (*whole_lines(text, *pair), "")
-        scalar = places.values.get(path)
-        return None if scalar is None else (*scalar, write_value(value))
-    return None if value is None else _added(text, places, path, value, newline)
-
-
-def _added(
-    text: str, places: Spans, path: KeyPath, value: Value, newline: str
-) -> Edit | None:
-    """Returns where a new pair goes; None if its table is not there yet."""
     pair = f"{write_key(path[-1:])} = {write_value(value)}"
-    if path[:-1] in places.ends:
-        return _below(text, places.ends[path[:-1]], pair, newline)
+    if path in places.keys:
+        scalar = places.values.get(path)
+        return text if scalar is None else edited(text, [(*scalar, write_value(value))])
+    table = path[:-1]
+    if table in places.inline:
+        return edited(text, [_last_of(places.inline[table], pair)])
+    if table in places.ends:
+        return edited(text, [_below(text, places.ends[table], pair, newline)])
     # The table may be written as dotted keys: the new one goes below the last of them.
-    siblings = [other for other in places.pairs if other[:-1] == path[:-1]]
-    if not siblings:
-        return None
-    start, end = places.pairs[siblings[-1]]
-    before = text[start : places.keys[siblings[-1]][0]]
-    return _below(text, end, before + pair, newline)
+    siblings = [other for other in places.pairs if other[:-1] == table]
+    if siblings:
+        start, end = places.pairs[siblings[-1]]
+        before = text[start : places.keys[siblings[-1]][0]]
+        return edited(text, [_below(text, end, before + pair, newline)])
+    gap = "" if text.endswith("\n") else newline
+    return text + gap + newline.join(["", f"[{write_key(table)}]", pair, ""])
 
 
 def _below(text: str, at: int, pair: str, newline: str) -> Edit:
@@ -97,15 +95,39 @@ def _below(text: str, at: int, pair: str, newline: str) -> Edit:
     return end, end, before + pair + newline
 
 
-def _in_order(edits: list[Edit]) -> list[Edit]:
-    """Returns edits so that what goes to one place keeps its order."""
-    merged: dict[tuple[int, int], str] = {}
-    for start, end, new in edits:
-        if start == end:
-            merged[start, end] = merged.get((start, end), "") + new
-        else:
-            merged[start, end] = new
-    return [(start, end, new) for (start, end), new in merged.items()]
+def _last_of(table: InlineTable, pair: str) -> Edit:
+    """Returns the edit that puts a pair behind the others of an inline table."""
+    if not table.pairs:
+        return (*table.braces, f"{{ {pair} }}")
+    _, end = [*table.pairs.values()][-1]
+    return end, end, f", {pair}"
+
+
+def _without(text: str, path: KeyPath) -> str:
+    """Returns a text without a pair; with an inline table's last one it goes itself."""
+    places = spans(text)
+    table = places.inline.get(path[:-1])
+    if path in places.pairs:
+        return edited(text, [_off_its_lines(text, *places.pairs[path])])
+    if table is None or path not in table.pairs:
+        return text
+    if len(table.pairs) == 1:
+        return _without(text, path[:-1])
+    others = [*table.pairs]
+    index = others.index(path)
+    start, end = table.pairs[path]
+    if index + 1 < len(others):
+        end, _ = table.pairs[others[index + 1]]
+    else:
+        _, start = table.pairs[others[index - 1]]
+    return edited(text, [(start, end, "")])
+
+
+def _off_its_lines(text: str, start: int, end: int) -> Edit:
+    """Returns the edit that removes whole lines, but for the comment at their end."""
+    first, last = whole_lines(text, start, end)
+    comment = text.find("#", end, last)
+    return (first, last, "") if comment < 0 else (start, comment, "")
 
 
 def _without_empty(text: str, tables: set[KeyPath]) -> str:
@@ -114,31 +136,13 @@ def _without_empty(text: str, tables: set[KeyPath]) -> str:
     Some tables mean something by being there.
     """
     places = spans(text)
-    edits = [
-        (*whole_lines(text, places.ends[table], places.ends[table]), "")
-        for table in tables
-        if table in places.ends
-        and not any(path[: len(table)] == table for path in places.keys)
-    ]
+    edits = []
+    for table in tables & places.ends.keys():
+        if not any(_is_within(path, table) for path in places.keys):
+            end = places.ends[table]
+            start, _ = whole_lines(text, end, end)
+            edits.append(_off_its_lines(text, start, end))
     return edited(text, edits)
-
-
-def _expected(
-    text: str, wanted: Mapping[KeyPath, Value | None]
-) -> dict[KeyPath, Any] | None:
-    """Returns every value that the new text must have, by its path."""
-    before = said(text)
-    if before is None:
-        return None
-    kept = {
-        path: value
-        for path, value in before.items()
-        if not any(path[: len(key)] == key for key in wanted)
-    }
-    for path, value in wanted.items():
-        if value is not None:
-            kept.update(leaves(value, path))
-    return kept
 
 
 def put(path: Path, content: bytes, values: Mapping[str, Value | None]) -> bool:

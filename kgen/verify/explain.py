@@ -3,7 +3,7 @@
 import itertools
 import linecache
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -33,6 +33,42 @@ def explain(error: BaseException, module: Path) -> str:
     The place is the innermost line of the module on the way to the error. An exception
     without a message is told by where it was raised.
     """
+    text = _found(error, module)
+    place = _place_in_module(error, module)
+    if place is not None:
+        text = f"{text}; at {describe_line(module, place)}"
+    if isinstance(error, ModuleNotFoundError) and error.name in HINTS:
+        text = f"{text} ({HINTS[error.name]})"
+    return text
+
+
+def explain_refusal(error: BaseException, module: Path, allow: Sequence[str]) -> str:
+    """Returns the same of an error at which JAX does not go on with a kernel.
+
+    If that may be due to a rule that is allowed to be broken, it is told in lines of
+    their own.
+
+    Args:
+      error: What was raised.
+      module: The module's file.
+      allow: Codes of the rules that the kernel may break.
+    """
+    is_of_jax = _raised_at(error, module) and not isinstance(error, ImportError)
+    if not (allow and is_of_jax):
+        return explain(error, module)
+    lines = [
+        f"JAX refuses a kernel that is allowed to break {", ".join(allow)}",
+        f"  found: {_found(error, module)}",
+    ]
+    place = _place_in_module(error, module)
+    if place is not None:
+        lines.append(f"  at: {describe_line(module, place)}")
+    hint = "obey the rule, and remove it from verify.allow"
+    return "\n".join([*lines, f"  hint: {hint}; see `kgen rule {allow[0]}`"])
+
+
+def _found(error: BaseException, module: Path) -> str:
+    """Returns type and message; without a message, by what it was raised."""
     message = _message(error)
     raised = _raised_at(error, module)
     if message:
@@ -41,11 +77,6 @@ def explain(error: BaseException, module: Path) -> str:
         text = f"{type(error).__name__} without a message"
     if raised and (not message or isinstance(error, AssertionError)):
         text = f"{text}, raised {raised}"
-    place = _place_in_module(error, module)
-    if place is not None:
-        text = f"{text}; at {describe_line(module, place)}"
-    if isinstance(error, ModuleNotFoundError) and error.name in HINTS:
-        text = f"{text} ({HINTS[error.name]})"
     return text
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from kgen.epilogue.steps import saves, with_argument
 from kgen.layouts import out_shape
 from kgen.verify import gradients, scales, upstream
-from kgen.verify.explain import LevelError, NotModelledError, explain
+from kgen.verify.explain import LevelError, NotModelledError, explain_refusal
 from kgen.verify.reference import matmul_shapes
 from kgen.verify.request import GLU, OUT_DTYPES, Case, OperandCase, Request, RequestCase
 
@@ -52,7 +52,8 @@ def run(
             try:
                 lowered = _lower(function, request, case, x64=x64)
             except Exception as error:
-                raise LevelError(f"at {step}: {explain(error, module)}") from error
+                text = explain_refusal(error, module, request.allow)
+                raise LevelError(f"at {step}: {text}") from error
             _check(lowered, request, case, step)
 
 

@@ -300,6 +300,21 @@ def test_what_a_spec_allows_is_allowed_of_its_module(tmp_path):
     assert codes(refused.failure.detail) == ["KG402"]
 
 
+def test_where_jax_refuses_what_a_spec_allows_is_told(tmp_path):
+    text = '[kernel]\nname = "odd_rows"\nop = "matmul"\n[tile]\nm = 100\n'
+    path = tmp_path / "odd_rows.toml"
+    path.write_text(text + '[verify]\nallow = ["KG101"]\n')
+    (plan,) = plan_all([path])
+    asks = request_of(plan, render(plan, verified=True))
+    verdict = verify(asks, levels=("static", "lower"), cache=False)
+    assert verdict.failure.level == "lower"
+    first, found, at, hint = verdict.failure.detail.splitlines()
+    assert first.endswith(": JAX refuses a kernel that is allowed to break KG101")
+    assert found.startswith("  found: AssertionError without a message, raised by ")
+    assert at.startswith("  at: odd_rows.py:")
+    assert hint.endswith("remove it from verify.allow; see `kgen rule KG101`")
+
+
 PLANS = [plan for plan in plan_all([ROOT / "specs"]) if plan.op == "matmul"]
 
 

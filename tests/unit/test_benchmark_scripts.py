@@ -1,6 +1,7 @@
 """What the scripts that need a GPU do beside running kernels there."""
 
 import importlib
+import io
 import json
 import sys
 from pathlib import Path
@@ -205,6 +206,101 @@ def test_what_is_no_list_is_told(name, text, ended, tmp_path):
 def test_a_timeline_needs_a_module_and_three_sizes(arguments, ended, capsys):
     assert ended("timeline", *arguments) == "2"
     assert "usage: timeline.py" in capsys.readouterr().err
+
+
+@pytest.fixture
+def job(tmp_path):
+    """A job of a process that runs one kernel."""
+    (target,) = find_targets([str(SMALL)], Asked(), lambda futures, _: futures)
+    return {
+        "request": target.request.to_json(),
+        "directory": str(tmp_path),
+        "platform": "cpu",
+        "prepared": "",
+        "runs": 2,
+        "large": [0, 0, 0],
+    }
+
+
+@pytest.fixture
+def read_job(script, monkeypatch):
+    """Reads a job from what would be stdin."""
+
+    def read(text):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+        return script("mutant_on_gpu").read_job()
+
+    return read
+
+
+def test_a_job_is_read(job, read_job):
+    assert read_job(json.dumps(job))[0] == job
+    assert read_job(json.dumps(job))[1].name == SMALL.stem
+
+
+@pytest.mark.parametrize("text", ["", "{", "null", "[1]", "\x00", "[" * 100_000])
+def test_what_is_no_job_is_told(text, read_job):
+    with pytest.raises(SystemExit, match=r"^stdin is no job: [^\n]+$"):
+        read_job(text)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"runs": "2"}, "runs is '2', not an int"),
+        ({"runs": True}, "runs is True, not an int"),
+        ({"runs": 0}, "runs is 0, not 1 or more"),
+        ({"large": [1, 2]}, "large is [1, 2], not three sizes"),
+        ({"large": ["a", 1, 1]}, "large is ['a', 1, 1], not three sizes"),
+        ({"prepared": None}, "prepared is None, not a str"),
+        ({"directory": "nowhere"}, "there is no directory nowhere"),
+        ({"request": "{}"}, "cases must be a list"),
+    ],
+)
+def test_what_is_wrong_with_a_job_is_told(change, told, job, read_job):
+    with pytest.raises(SystemExit) as ended:
+        read_job(json.dumps({**job, **change}))
+    assert ended.value.code == f"stdin is no job: {told}"
+
+
+@pytest.fixture
+def limits(script, monkeypatch, tmp_path):
+    """Runs register_limits.py in a directory with a file; returns how it ends."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["register_limits.py", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            script("register_limits").main()
+        return ended.value.code
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "--render DIR or --run DIR is needed"),
+        (["--run", "nowhere"], "there is no directory nowhere"),
+        (["--run", "."], "there is no module wgs0_128x216.py in ."),
+        (["--run", ".", "--module", "nothing"], "there is no module nothing.py in ."),
+        (["--render", "here", "--module", "a"], "--module needs --run DIR"),
+        (["--render", "file"], "--render file is no directory"),
+        (["--run", ".", "--out", "nowhere/a.json"], "there is no directory nowhere"),
+    ],
+)
+def test_register_limits_need_directories(arguments, told, limits, capsys):
+    assert limits(*arguments) == 2
+    assert capsys.readouterr().err.endswith(f"register_limits.py: error: {told}\n")
+
+
+def test_register_limits_need_a_gpu(script, limits, tmp_path):
+    register_limits = script("register_limits")
+    for tile in register_limits.TILES:
+        (tmp_path / f"{register_limits.name_of(*tile)}.py").touch()
+    assert limits("--run", ".") == "error: JAX sees no NVIDIA GPU"
+    assert not (tmp_path / "register_limits.json").exists()
 
 
 def test_a_damaged_result_file_is_named(script, monkeypatch, tmp_path):

@@ -216,6 +216,26 @@ def test_why_a_swizzle_is_as_asked(spec, tmp_path):
     assert layouts[0]["reason"] == "as the spec says; 64 B would be legal too"
 
 
+def test_operands_are_called_as_the_module_calls_them(spec, tmp_path):
+    (tmp_path / "gated.toml").write_text(
+        '[kernel]\nname = "gated"\nop = "glu"\nlayout = "nt"\n'
+        "[schedule]\nwarp_specialized = true\npersistent = true\n"
+    )
+    names = [layout["operand"] for layout in figures("gated.toml")["layouts"]]
+    assert names == ["x", "w_gate", "w_up", "out"]
+    text = kgen("explain", "gated.toml").stdout
+    assert "  layout        nt: x is [m, k], w_gate and w_up are [n, k]\n" in text
+    assert "  output        row: out is [m, n]\n" in text
+    assert [layout["operand"] for layout in figures(spec)["layouts"]] == [
+        "a",
+        "b",
+        "out",
+    ]
+    text = kgen("explain", spec).stdout
+    assert "  layout        nn: A is [m, k], B is [k, n]\n" in text
+    assert "  output        row: C is [m, n]\n" in text
+
+
 def test_text_shows_every_figure_and_keeps_to_80_columns(spec):
     outcome = kgen("explain", spec)
     lines = outcome.stdout.splitlines()

@@ -1,5 +1,6 @@
 """Every legality rule has an example that breaks it and one that does not."""
 
+import itertools
 import json
 import re
 
@@ -70,6 +71,27 @@ def test_stages_that_a_message_proposes_fit(tmp_path):
     make_plan(load(tmp_path, tables.format(stages=proposed)))
     with pytest.raises(SpecError, match="KG401"):
         make_plan(load(tmp_path, tables.format(stages=int(proposed) + 1)))
+
+
+@pytest.mark.parametrize("swapped", ["false", "true"])
+@pytest.mark.parametrize("wgs", [1, 2, 3])
+@pytest.mark.parametrize("scales", ["", "[scales]\nblock = 128\n"])
+@pytest.mark.parametrize("tile", [*itertools.product((128, 256, 384), (128, 256))])
+def test_tiles_that_a_message_proposes_are_legal(tmp_path, tile, scales, wgs, swapped):
+    m, n = tile
+    text = (
+        '[kernel]\nlayout = "nt"\n[dtypes]\na = "float8_e4m3fn"\nb = "float8_e4m3fn"\n'
+        f"[schedule]\nwarp_specialized = true\nnum_compute_wgs = {wgs}\n"
+        f"swap_operands = {swapped}\n{scales}[tile]\nm = {m}\nn = {n}\n"
+    )
+    problems = legality.check(matmul.resolve(load(tmp_path, text)))
+    for problem in problems:
+        named = re.search(r"tile\.(m|n) = (\d+) fits", problem.hint or "")
+        if problem.code == "KG402" and named:
+            axis, size = named.groups()
+            old = f"{axis} = {m if axis == 'm' else n}\n"
+            assert text.count(f"\n{old}") == 1
+            make_plan(load(tmp_path, text.replace(f"\n{old}", f"\n{axis} = {size}\n")))
 
 
 def test_registers_that_a_message_allows_are_allowed(tmp_path):

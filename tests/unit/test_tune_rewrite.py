@@ -48,6 +48,7 @@ n = 0x80
 k = 128
 
 # wide enough
+# tiles
 
 [tune]
 tile.m = [64, 128]
@@ -77,12 +78,60 @@ def test_line_ends_and_a_missing_one_are_respected():
     )
 
 
-def test_values_of_inline_tables_are_replaced_only():
-    text = "tile = { m = 64, n = 64 }\n"
-    assert rewritten(text, {"tile.m": 128}) == "tile = { m = 128, n = 64 }\n"
-    for values in ({"tile.k": 64}, {"tile.m": None}):
-        with pytest.raises(ByHandError, match="cannot be rewritten by a program"):
-            rewritten(text, values)
+def test_comments_of_what_is_removed_stay():
+    text = (
+        '[kernel]  # what\nname = "a"\n[raster]  # in bands\n  # wide\n'
+        '  order = "m"  # down\n  width = 4\n[tile]\nm = 64  # rows\n'
+    )
+    values = {"raster.order": None, "raster.width": None, "tile.m": 128}
+    assert rewritten(text, values) == (
+        '[kernel]  # what\nname = "a"\n# in bands\n  # wide\n  # down\n'
+        "[tile]\nm = 128  # rows\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        ({"tile.m": 128}, "tile = { m = 128, n = 64, k = 32 }  # the tile\n"),
+        ({"tile.m": None}, "tile = { n = 64, k = 32 }  # the tile\n"),
+        ({"tile.n": None}, "tile = { m = 64, k = 32 }  # the tile\n"),
+        ({"tile.k": None}, "tile = { m = 64, n = 64 }  # the tile\n"),
+        ({"tile.m": None, "tile.k": None}, "tile = { n = 64 }  # the tile\n"),
+        (
+            {"tile.o": 8, "tile.n": None, "tile.p": 16},
+            "tile = { m = 64, k = 32, o = 8, p = 16 }  # the tile\n",
+        ),
+        ({"tile.m": None, "tile.n": None, "tile.k": None}, "# the tile\n"),
+        (
+            {"tile.m": None, "tile.n": None, "tile.k": None, "tile.o": "n"},
+            'tile = { o = "n" }  # the tile\n',
+        ),
+    ],
+)
+def test_inline_tables_stay_inline(values, line):
+    text = "tile = { m = 64, n = 64, k = 32 }  # the tile\nraster = {}\n"
+    assert rewritten(text, values) == line + "raster = {}\n"
+
+
+def test_an_empty_inline_table_takes_a_key():
+    assert rewritten("tile = {}\n", {"tile.m": 64}) == "tile = { m = 64 }\n"
+    assert rewritten("a = {b={}}\n", {"a.b.c": 1}) == "a = {b={ c = 1 }}\n"
+    assert rewritten("a = {b={c=1},d=2}\n", {"a.b.c": None}) == "a = {d=2}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "key"),
+    [
+        ("[tile]\nm = [64, 128]\n", {"tile.m": 64}, "tile.m"),
+        ("tile = { m.a = 1 }\n", {"tile.m.a": None}, "tile.m.a"),
+        ("tile = { m.a = 1 }\n", {"tile.m.b": 2}, "tile.m.b"),
+    ],
+)
+def test_what_a_program_cannot_write_is_told(text, values, key):
+    with pytest.raises(ByHandError) as told:
+        rewritten(text, values)
+    assert str(told.value).startswith(f"{key} cannot be put into its text by a program")
 
 
 def test_the_file_is_replaced_whole(tmp_path):

@@ -4,7 +4,7 @@ import linecache
 
 import pytest
 
-from kgen.verify.explain import explain
+from kgen.verify.explain import explain, explain_refusal
 
 FILE = "some_module.py"
 
@@ -42,17 +42,44 @@ def test_the_innermost_line_of_the_module_is_told(failing):
     )
 
 
-def test_an_assertion_without_a_message_says_who_asserted(failing, tmp_path):
+@pytest.fixture
+def asserted(tmp_path):
+    """An assertion of JAX on the way from a module, and the module's file."""
     upstream = tmp_path / "site-packages" / "jax" / "core.py"
     upstream.parent.mkdir(parents=True)
     source = "def check(n):\n    assert n % 64 == 0\n"
     upstream.write_text(source)
     names = {}
     exec(compile(source, str(upstream), "exec"), names)  # noqa: S102
-    assert failing("n = 72\ncheck(n)\n", check=names["check"]) == (
+    path = tmp_path / FILE
+    return raised_by(path, "n = 72\ncheck(n)\n", check=names["check"]), path
+
+
+def test_an_assertion_without_a_message_says_who_asserted(asserted):
+    assert explain(*asserted) == (
         "AssertionError without a message, raised by check (jax/core.py:2:"
         " assert n % 64 == 0); at some_module.py:2: check(n)"
     )
+
+
+def test_a_rule_that_may_be_broken_is_told_where_jax_refuses(asserted):
+    assert explain_refusal(*asserted, ("KG101", "KG402")) == (
+        "JAX refuses a kernel that is allowed to break KG101, KG402\n"
+        "  found: AssertionError without a message, raised by check (jax/core.py:2:"
+        " assert n % 64 == 0)\n"
+        "  at: some_module.py:2: check(n)\n"
+        "  hint: obey the rule, and remove it from verify.allow; see `kgen rule KG101`"
+    )
+
+
+def test_without_such_a_rule_the_error_is_told_alone(asserted):
+    assert explain_refusal(*asserted, ()) == explain(*asserted)
+
+
+def test_what_the_module_raises_itself_is_no_matter_of_rules(tmp_path):
+    path = tmp_path / FILE
+    error = raised_by(path, "raise ValueError('bad')\n")
+    assert explain_refusal(error, path, ("KG101",)) == explain(error, path)
 
 
 def test_the_place_is_found_in_a_cause(tmp_path):

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kgen.layouts import is_transposed
 from kgen.plan.budget import compute_registers
 from kgen.plan.legality.base import Finding, rule
+from kgen.plan.legality.smaller import smaller_tile
 from kgen.registers import (
     MAX_MAXNREG,
     MAXNREG_STEP,
@@ -80,7 +80,7 @@ def accumulator_registers(candidate: "Candidate") -> Iterator[Finding]:
             f"{registers.accumulator} registers per thread, about "
             f"{registers.estimate} with all else",
             f"at most {registers.compute_limit} registers",
-            _smaller_tile(candidate),
+            smaller_tile(candidate),
             ("tile.m", "tile.n"),
         )
 
@@ -89,25 +89,6 @@ def _sums(candidate: "Candidate") -> str:
     if candidate.activation:
         return "the accumulator, with that of the other weight,"
     return "the accumulator with its sum" if candidate.promote else "the accumulator"
-
-
-def _smaller_tile(candidate: "Candidate") -> str:
-    """Returns what would make the accumulator fit."""
-    registers, parts = candidate.registers, candidate.num_compute_wgs
-    room = (registers.compute_limit - registers.other) * WARPGROUP_THREADS
-    step = 8
-    if (
-        not is_transposed(candidate.layout)[1]
-        and candidate.b_layout.swizzle is not None
-    ):
-        step = candidate.b_layout.swizzle // candidate.itemsize
-    sums = candidate.weights + candidate.promote
-    columns = room // sums // candidate.wg_m // step * step
-    columns *= parts if candidate.split == "n" else 1
-    hints = [f"tile.n = {columns} fits"] if columns else ["make tile.m smaller"]
-    if candidate.schedule == "pipelined":
-        hints.append("schedule.warp_specialized = true splits the tile")
-    return "; or ".join(hints)
 
 
 @rule(

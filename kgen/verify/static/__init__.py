@@ -12,7 +12,7 @@ from typing import Any
 from kgen.arch import ARCHS, Arch
 from kgen.rules import all_rules
 from kgen.verify import upstream
-from kgen.verify.explain import LevelError, NotModelledError, explain
+from kgen.verify.explain import LevelError, NotModelledError, explain, explain_refusal
 from kgen.verify.request import Case, Request
 from kgen.verify.static import errors, pieces, walk
 from kgen.verify.static.facts import Kernel
@@ -138,7 +138,8 @@ def _check(
         # Whatever is allowed, JAX does not go on.
         code = errors.code_of(error)
         if code is None:
-            raise LevelError(f"at {case}: {explain(error, module)}") from error
+            text = explain_refusal(error, module, request.allow)
+            raise LevelError(f"at {case}: {text}") from error
         raise LevelError(_told_by_jax(code, error, module)) from error
     found = [
         (code, finding.text(code))
