@@ -74,6 +74,8 @@ def install() -> None:
         if phases.objects_to_unseen_phases(jax):
             deallocate = phases.tolerating_unseen_phases(deallocate)
         deallocate = phases.objecting_to_unseen_loads(deallocate)
+        wait = phases.noting_waits(barrier.wait)
+        arrive = phases.ordered_after_waits(barrier.arrive)
     except AttributeError as error:
         raise UnavailableError(f"{type(error).__name__}: {error}") from error
     setattr(shared, _INSTALLED, True)
@@ -82,6 +84,8 @@ def install() -> None:
     PATCHES.replace(shared, "get_next_tma_thread_id", next_tma)
     PATCHES.replace(shared, "kernel_thread_finished", finished)
     PATCHES.replace(barrier, "deallocate", deallocate)
+    PATCHES.replace(barrier, "wait", wait)
+    PATCHES.replace(barrier, "arrive", arrive)
 
 
 def _table(jax: Jax) -> Iterator[tuple[Any, Handler]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kgen.verify.simulate.operations import Position
-from kgen.verify.simulate.phases import UNSEEN_LOAD
+from kgen.verify.simulate.phases import UNORDERED, UNSEEN_LOAD
 from kgen.verify.simulate.races import describe_buffer
 from kgen.verify.simulate.records import Records
 from kgen.verify.simulate.waits import describe_barrier
@@ -51,6 +51,12 @@ _RULES = (
         " for it at {barrier}",
         hint="wait (plgpu.barrier_wait) for every copy_gmem_to_smem before its SMEM goes"
         " out of scope: TMA would write into what belongs to the next CTA by then",
+    ),
+    _Rule(
+        pattern=UNORDERED,
+        problem="{barrier} may complete again before a warpgroup has waited for the last"
+        " time: nothing orders the two",
+        hint=EVERY_PHASE,
     ),
     _Rule(
         pattern=r"missed observing phase (?P<phase>\d+)",
