@@ -105,7 +105,8 @@ def module(directory: Path, plan: MatmulPlan) -> Made:
     spec = importlib.util.spec_from_file_location(plan.name, path)
     imported = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(imported)
-    return Made(plan, path, request_of(plan, rendered), imported.matmul)
+    request = request_of(plan, rendered)
+    return Made(plan, path, request, getattr(imported, request.function))
 
 
 def request_at(
