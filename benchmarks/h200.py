@@ -42,7 +42,7 @@ def read_list(path):
         if not found:
             raise ValueError("it is empty")
         return found
-    except (OSError, TypeError, ValueError) as error:
+    except (OSError, OverflowError, RecursionError, TypeError, ValueError) as error:
         sys.exit(
             f"{path} is no list of [module, [m, n, k]], or [batch, m, n, k]: {error}"
         )

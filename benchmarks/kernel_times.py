@@ -3,7 +3,15 @@
 import statistics
 from pathlib import Path
 
-from result_files import AS_COMMITTED, exists, is_committed, load, marked, table
+from result_files import (
+    AS_COMMITTED,
+    exists,
+    is_committed,
+    load,
+    marked,
+    read_from,
+    table,
+)
 
 NOT_MEASURED = "not measured"
 NOT_POSSIBLE = "not possible"
@@ -98,10 +106,11 @@ def beside_example(record):
     """Returns what `jax_example.py` found of the same code: a ratio, if it looked."""
     if not exists(EXAMPLE):
         return None
-    for other in load(EXAMPLE)["results"]:
-        same = ("name", "shape", "source_digest")
-        if all(other[key] == record[key] for key in same):
-            return other["example_ratio"] or NOT_POSSIBLE
+    looked_for = {key: record[key] for key in ("name", "shape", "source_digest")}
+    with read_from(EXAMPLE):
+        for other in load(EXAMPLE)["results"]:
+            if all(other[key] == value for key, value in looked_for.items()):
+                return other["example_ratio"] or NOT_POSSIBLE
     return None
 
 

@@ -9,6 +9,7 @@ The table of results/h200.json also stands in the README, between the comments
 """
 
 import argparse
+import functools
 import re
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ import why
 from kernel_times import EXAMPLE, example, tuned
 from own_speed import speed
 from proofs import limits, mutants, proof, told_briefly
-from result_files import exists, load, read
+from result_files import exists, told, told_if_there
 from searches import searches
 
 PAGE = result_files.ROOT / "benchmarks" / "README.md"
@@ -35,44 +36,49 @@ VARIANTS = "h200_variants.json"
 
 
 def page():
-    found = exists(TUNED) and exists(H200) and searches(read(TUNED), load(H200))
-    on_gpu = exists(MUTANTS) and mutants(load(MUTANTS))
-    on_h200 = exists(H200) and (
-        "## Tuned kernels\n\n`h200.py` measured them."
-        f" {tuned(load(H200), '../', H200)}\n"
+    found = searches(TUNED, H200) if exists(TUNED) and exists(H200) else ""
+    on_gpu = told_if_there(MUTANTS, mutants)
+    on_h200 = measured(H200, "Tuned kernels", "`h200.py` measured them.")
+    features = measured(
+        FEATURES,
+        "Layouts, sizes, epilogues, 8-bit floats",
+        "`h200.py` measured them, too, beside XLA's own formulation; scales of 8-bit"
+        " floats beside its product without them.",
     )
-    features = exists(FEATURES) and (
-        "## Layouts, sizes, epilogues, 8-bit floats\n\n`h200.py` measured them,"
-        f" too, beside XLA's own formulation; scales of 8-bit floats beside its product"
-        f" without them. {tuned(load(FEATURES), '../', FEATURES)}\n"
+    others = measured(
+        OTHERS, "Other kernels", "`h200.py` measured them in another run."
     )
-    others = exists(OTHERS) and (
-        "## Other kernels\n\n`h200.py` measured them in another run."
-        f" {tuned(load(OTHERS), '../', OTHERS)}\n"
-    )
-    proved = exists(PROOF) and proof(load(PROOF))
-    shipped = exists(EXAMPLE) and example(load(EXAMPLE))
-    counted = exists(COUNTERS) and why.counters(load(COUNTERS), COUNTERS)
-    tried = exists(VARIANTS) and why.variants(load(VARIANTS), VARIANTS)
+    proved = told_if_there(PROOF, proof)
+    shipped = told_if_there(EXAMPLE, example)
+    counted = told_if_there(COUNTERS, lambda of: why.counters(of, COUNTERS))
+    tried = told_if_there(VARIANTS, lambda of: why.variants(of, VARIANTS))
+    names = sorted(p.name for p in result_files.RESULTS.glob("timeline_*.json"))
     where = "".join(
-        why.timeline(load(path.name), path.name)
-        for path in sorted(result_files.RESULTS.glob("timeline_*.json"))
+        told(name, functools.partial(why.timeline, name=name)) for name in names
     )
     return f"""# Benchmarks
 
 Written by `python benchmarks/report.py` from the files in [results/](results).
 
-{on_h200 or ""}{features or ""}{others or ""}{shipped or ""}{why.MISSED}{counted or ""}{tried or ""}{where}{found or ""}{proved or ""}
-{limits(load("register_limits.json"))}
-{on_gpu or ""}{speed(load("speed.json"))}"""
+{on_h200}{features}{others}{shipped}{why.MISSED}{counted}{tried}{where}{found}{proved}
+{told("register_limits.json", limits)}
+{on_gpu}{told("speed.json", speed)}"""
+
+
+def measured(name, title, how):
+    """Returns the section on what `h200.py` wrote into a file, if there is one."""
+    return told_if_there(
+        name, lambda of: f"## {title}\n\n{how} {tuned(of, '../', name)}\n"
+    )
 
 
 def readme(text):
     """Returns the README with what the results say in its sections."""
     if exists(H200):
-        text = filled(text, "h200", tuned(load(H200), root="", name=H200))
+        table = told(H200, lambda of: tuned(of, root="", name=H200))
+        text = filled(text, "h200", table)
     if exists(PROOF):
-        text = filled(text, "proof", told_briefly(load(PROOF)))
+        text = filled(text, "proof", told(PROOF, told_briefly))
     return text
 
 

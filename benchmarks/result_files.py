@@ -1,5 +1,6 @@
 """The result files of the benchmarks' page, and tables of what they say: see report.py."""
 
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -13,6 +14,16 @@ GENERATED = ROOT / "generated"
 AS_COMMITTED = "as committed"
 EARLIER = "an earlier text"
 
+# What is raised where a value has another shape than it is read by.
+MISREAD = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
 
 def exists(name):
     return (RESULTS / name).exists()
@@ -22,14 +33,33 @@ def read(name):
     return (RESULTS / name).read_text(encoding="utf-8")
 
 
-def load(name):
-    """Returns what a file holds; ends the script with a message if it is damaged."""
+@contextlib.contextmanager
+def read_from(name):
+    """Ends the script with a message if what is read from a file is not there."""
     try:
-        return json.loads(read(name))
-    except ValueError as error:
-        sys.exit(f"{RESULTS / name} is damaged: {error}\n  hint: git checkout it")
+        yield
     except OSError as error:
         sys.exit(f"{RESULTS / name} cannot be read: {error}")
+    except MISREAD as error:
+        found = f"{type(error).__name__}: {error}"
+        sys.exit(f"{RESULTS / name} is damaged: {found}\n  hint: git checkout it")
+
+
+def load(name):
+    """Returns what a file holds; ends the script with a message if it is damaged."""
+    with read_from(name):
+        return json.loads(read(name))
+
+
+def told(name, tell):
+    """Returns what `tell` makes of a file's value; a message ends the script as above."""
+    with read_from(name):
+        return tell(load(name))
+
+
+def told_if_there(name, tell):
+    """Returns what `tell` makes of a file's value; nothing if there is no such file."""
+    return told(name, tell) if exists(name) else ""
 
 
 def is_committed(name, outcome):

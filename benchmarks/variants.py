@@ -45,6 +45,14 @@ from kgen.verify.request import RequestCase  # noqa: E402
 from kgen.verify.worker import load  # noqa: E402
 
 AS_IT_IS = "as it is"
+NO_GROUPS = (
+    AttributeError,
+    KeyError,
+    OverflowError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 def read_groups(path):
@@ -55,8 +63,9 @@ def read_groups(path):
             raise ValueError("it is empty")
         for group in groups:
             *_, _m, _n, _k = map(int, group["shape"])
-            _ = ROOT / group["spec"], dict(group["variants"])
-    except (OSError, KeyError, TypeError, ValueError) as error:
+            variants = group["variants"].values()
+            _ = ROOT / group["spec"], [values.items() for values in variants]
+    except (OSError, *NO_GROUPS) as error:
         sys.exit(
             f"{path} is no list of groups: {type(error).__name__}: {error}\n"
             '  allowed: [{"spec": ..., "shape": [m, n, k], "variants": {...}}, ...]'

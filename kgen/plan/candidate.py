@@ -13,6 +13,9 @@ from kgen.spec.glu import GluKernel
 from kgen.spec.model import Spec
 from kgen.spec.source import SourcedSpec
 
+GROUP_BARRIERS = 32
+"""Barriers of one group, at most: JAX keeps a bit of an int32 for each."""
+
 NO_SPLIT = "none"
 """The compute warpgroups split no dimension of a tile: each has tiles of its own."""
 
@@ -75,6 +78,16 @@ class Candidate:
     def ping_pong(self) -> bool:
         """Whether the compute warpgroups take turns, a whole tile each."""
         return self.spec.schedule.ping_pong
+
+    @property
+    def turns(self) -> int:
+        """Warpgroups that wait for loads of their own."""
+        return self.num_compute_wgs if self.ping_pong else 1
+
+    @property
+    def most_slots(self) -> int:
+        """Slots of the ring that a group of barriers can tell of."""
+        return GROUP_BARRIERS // self.turns
 
     @property
     def split_k(self) -> int:
@@ -233,19 +246,14 @@ class Candidate:
             return (*refs, budget.barriers(self.arch, "barriers: loaded", slots))
         return (
             *refs,
-            budget.barriers(self.arch, "barriers: loaded", slots * self._turns),
+            budget.barriers(self.arch, "barriers: loaded", slots * self.turns),
             budget.barriers(self.arch, "barriers: released", slots),
             *(
-                [budget.barriers(self.arch, "barriers: turns", self._turns)]
+                [budget.barriers(self.arch, "barriers: turns", self.turns)]
                 if self.ping_pong
                 else []
             ),
         )
-
-    @property
-    def _turns(self) -> int:
-        """Warpgroups that wait for loads of their own."""
-        return self.num_compute_wgs if self.ping_pong else 1
 
     def _out_buffers(self, slots: int) -> tuple[Buffer, ...]:
         # Every slot of a pallas_call's ring has a block of the output as well.

@@ -3,6 +3,7 @@
 import importlib
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -189,9 +190,23 @@ def test_without_a_gpu_a_script_says_so(name, text, ended, tmp_path, capsys):
     assert "no NVIDIA GPU" in told or "sees no" in told
 
 
-@pytest.mark.parametrize(
-    "text", ["", "null", "[]", "[1]", '{"a": 1}', '[{"spec": 1}]', "\x00", None]
-)
+NO_LISTS = {
+    "empty": "",
+    "null": "null",
+    "of_nothing": "[]",
+    "of_a_number": "[1]",
+    "of_a_table": '{"a": 1}',
+    "of_no_spec": '[{"spec": 1}]',
+    "no_text": "\x00",
+    "deep": "[" * 100_000,
+    "endless_pair": '[["a", [1e400, 1, 1]]]',
+    "endless_group": '[{"spec": "a", "shape": [1, 1, 1e400], "variants": {}}]',
+    "no_variant": '[{"spec": "a", "shape": [1, 1, 1], "variants": {"b": 1}}]',
+    "missing": None,
+}
+
+
+@pytest.mark.parametrize("text", NO_LISTS.values(), ids=list(NO_LISTS))
 @pytest.mark.parametrize("name", ["h200", "counters", "jax_example", "variants"])
 def test_what_is_no_list_is_told(name, text, ended, tmp_path):
     path = tmp_path / "list.json"
@@ -311,3 +326,47 @@ def test_a_damaged_result_file_is_named(script, monkeypatch, tmp_path):
         files.load("speed.json")
     with pytest.raises(SystemExit, match=r"h200\.json cannot be read: "):
         files.load("h200.json")
+
+
+@pytest.fixture
+def page(script, monkeypatch, tmp_path):
+    """Lets the benchmarks' page be made of copies of the result files."""
+    shutil.copytree(ROOT / "benchmarks" / "results", tmp_path, dirs_exist_ok=True)
+    monkeypatch.setattr(script("result_files"), "RESULTS", tmp_path)
+    return script("report").page
+
+
+RESULT_FILES = sorted(path.name for path in (ROOT / "benchmarks/results").iterdir())
+
+
+@pytest.mark.parametrize("name", RESULT_FILES)
+@pytest.mark.parametrize(
+    "text", ["5", "{}", "[]", '[{"module": 1}]', '{"results": [1]}', "[" * 100_000]
+)
+def test_a_result_file_of_another_shape_is_damaged(name, text, page, tmp_path):
+    path = tmp_path / name
+    path.write_text(text + "\n")
+    with pytest.raises(SystemExit) as ended:
+        page()
+    place = f"{path}:1" if name.endswith(".jsonl") else path
+    told = str(ended.value.code)
+    assert told.startswith(f"{place} is damaged: ")
+    assert told.endswith("\n  hint: git checkout it")
+
+
+def test_a_broken_line_of_a_result_file_is_named(page, tmp_path):
+    path = tmp_path / "h200_tune.jsonl"
+    lines = path.read_text().splitlines()
+    lines[2] = lines[2][:40]
+    path.write_text("\n".join(lines))
+    with pytest.raises(SystemExit) as ended:
+        page()
+    assert str(ended.value.code).startswith(f"{path}:3 is damaged: JSONDecodeError: ")
+
+
+def test_the_page_says_which_of_two_files_is_damaged(page, tmp_path):
+    document = json.loads((tmp_path / "h200.json").read_text())
+    del document["results"][0]["shape"]
+    (tmp_path / "h200.json").write_text(json.dumps(document))
+    with pytest.raises(SystemExit, match=r"h200\.json is damaged: KeyError: 'shape'\n"):
+        page()

@@ -37,7 +37,8 @@ def smem(candidate: "Candidate") -> Iterator[Finding]:
         return
     stages = candidate.max_concurrent_steps
     fewest = candidate.delay_release + 1
-    fewer = (s for s in range(stages - 1, fewest - 1, -1) if _fits(candidate, s))
+    most = min(stages - 1, candidate.most_slots)
+    fewer = (s for s in range(most, fewest - 1, -1) if _fits(candidate, s))
     fitting = next(fewer, None)
     usual = candidate.arch.swizzles[0] // candidate.itemsize
     key, hint = "pipeline.max_concurrent_steps", "make the tile smaller"

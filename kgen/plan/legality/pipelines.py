@@ -76,3 +76,35 @@ def released_at_once(candidate: "Candidate") -> Iterator[Finding]:
             "0",
             "leave delay_release and wgmma_in_flight out; see `kgen rule KG511`",
         )
+
+
+@rule(
+    "KG512",
+    title="A group has 32 barriers at most",
+    reason="A barrier tells when a slot is loaded; in a ping-pong kernel every slot has "
+    "one for each of the two warpgroups. JAX keeps the phases of a group's barriers in "
+    "one int32, and lowers no larger group.",
+    source="JAX, mosaic/gpu/utils.py, BarrierRef: Only up to 32 barriers per group "
+    "supported",
+    bad='[kernel]\nlayout = "nt"\n[tile]\nm = 64\nn = 8\nk = 32\n'
+    "[pipeline]\nmax_concurrent_steps = 33",
+    good='[kernel]\nlayout = "nt"\n[tile]\nm = 64\nn = 8\nk = 32\n'
+    "[pipeline]\nmax_concurrent_steps = 32",
+)
+def barriers(candidate: "Candidate") -> Iterator[Finding]:
+    slots, most = candidate.max_concurrent_steps, candidate.most_slots
+    if slots <= most:
+        return
+    key, found, allowed = "max_concurrent_steps", slots, most
+    if candidate.spec.pipeline.max_concurrent_steps is None:
+        # As few slots as what is released late, or in flight, leaves.
+        keys = ("delay_release", "wgmma_in_flight")
+        key = max(keys, key=lambda each: getattr(candidate, each))
+        found, allowed = getattr(candidate, key), most - 1
+    because = " with ping_pong = true" if candidate.ping_pong else ""
+    yield Finding(
+        f"pipeline.{key}",
+        f"{key} = {found}{because}",
+        f"at most {allowed}",
+        "a larger tile.k holds as much in fewer slots; see `kgen rule KG512`",
+    )
