@@ -1,6 +1,7 @@
 """The sizes that `--shape` names."""
 
 import re
+from collections.abc import Sequence
 
 from kgen.errors import UsageError
 
@@ -43,6 +44,23 @@ def parse_batch(text: str) -> tuple[tuple[int, ...], tuple[int, int, int]] | Non
         return None
     batch = tuple(int(size) for size in match["batch"].split("x") if size)
     return batch, (int(match["m"]), int(match["n"]), int(match["k"]))
+
+
+def refuse_nothing(text: str, sizes: Sequence[int]) -> None:
+    """Refuses sizes of which there is nothing to multiply, and so no kernel to run.
+
+    Args:
+      text: The `--shape`.
+      sizes: All of its sizes.
+
+    Raises:
+      UsageError: one is zero.
+    """
+    if 0 in sizes:
+        raise UsageError(
+            f"--shape {text!r} is a product of nothing\n"
+            "  allowed: M,N,K of 1 or more, such as 4096,4096,4096"
+        )
 
 
 def parse_operands(text: str) -> tuple[str, ...]:

@@ -173,7 +173,7 @@ def command(
 def _sizes(text: str | None) -> tuple[tuple[int, ...], tuple[int, int, int]]:
     """Returns the leading dimensions, and m, n and k."""
     from kgen.errors import UsageError
-    from kgen.shapes import parse_batch
+    from kgen.shapes import parse_batch, refuse_nothing
 
     found = None if text is None else parse_batch(text)
     if found is None:
@@ -183,11 +183,7 @@ def _sizes(text: str | None) -> tuple[tuple[int, ...], tuple[int, int, int]]:
             " 64xM,N,K for a batch of 64"
         )
     batch, sizes = found
-    if 0 in (*batch, *sizes):
-        raise UsageError(
-            f"--shape {text!r} is a product of nothing\n"
-            "  allowed: M,N,K of 1 or more, such as 4096,4096,4096"
-        )
+    refuse_nothing(text or "", (*batch, *sizes))
     return batch, sizes
 
 
