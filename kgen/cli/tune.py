@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kgen.cli import EXIT_CODES
-from kgen.cli._options import check_finite, templates_option
+from kgen.cli._options import PATH, check_finite, templates_option
 from kgen.cli._output import print_tables, print_text
 from kgen.cli._project import project_here, templates_of
 
@@ -26,7 +26,7 @@ MEASURING_SHARE = 1 / 3
     nargs=-1,
     required=True,
     metavar="SPEC | RESULTS...",
-    type=click.Path(path_type=Path),
+    type=PATH,
 )
 @click.option(
     "--shape",
@@ -36,7 +36,7 @@ MEASURING_SHARE = 1 / 3
 @click.option(
     "--results",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="The file of results, which a later run goes on from.  [default: "
     "NAME.tune.jsonl here]",
 )
@@ -75,7 +75,7 @@ MEASURING_SHARE = 1 / 3
 @click.option(
     "--report",
     metavar="FILE.html",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Write a page of all that was tried.",
 )
 @click.option(
@@ -92,7 +92,7 @@ MEASURING_SHARE = 1 / 3
     "-o",
     "--out",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="The file of --merge.",
 )
 def command(
