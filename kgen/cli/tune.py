@@ -173,17 +173,12 @@ def command(
 def _sizes(text: str | None) -> tuple[tuple[int, ...], tuple[int, int, int]]:
     """Returns the leading dimensions, and m, n and k."""
     from kgen.errors import UsageError
-    from kgen.shapes import parse_batch, refuse_nothing
+    from kgen.shapes import SIZES, read_batch, refuse_nothing
 
-    found = None if text is None else parse_batch(text)
-    if found is None:
-        wrong = "--shape is missing" if text is None else f"--shape {text!r} is no size"
-        raise UsageError(
-            f"{wrong}\n  allowed: M,N,K such as 4096,4096,4096, each of 12 digits at most;"
-            " 64xM,N,K for a batch of 64"
-        )
-    batch, sizes = found
-    refuse_nothing(text or "", (*batch, *sizes))
+    if text is None:
+        raise UsageError(f"--shape is missing\n  allowed: {SIZES}")
+    batch, sizes = read_batch(text)
+    refuse_nothing(text, (*batch, *sizes))
     return batch, sizes
 
 
