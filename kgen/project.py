@@ -69,6 +69,8 @@ class Project:
       specs: Spec files, and directories of them.
       names_specs: Whether the file names them; otherwise they need not be there.
       out: Directory for the modules.
+      renders: Whether the file names specs or that directory; otherwise it may be there
+        for `kgen vendor` alone.
       templates: Directories of templates; the first that has a name wins.
       placement: How vendored files are imported and begin.
       copies_specs: Whether `kgen vendor` copies the specs.
@@ -78,6 +80,7 @@ class Project:
     specs: tuple[Path, ...]
     names_specs: bool
     out: Path
+    renders: bool
     templates: tuple[Path, ...]
     placement: Placement
     copies_specs: bool
@@ -163,6 +166,7 @@ def _project(
         specs=tuple(_from_here(root / each) for each in file.specs),
         names_specs="specs" in file.model_fields_set,
         out=_from_here(root / file.out),
+        renders=not file.model_fields_set.isdisjoint({"specs", "out"}),
         templates=tuple(_from_here(root / each) for each in file.templates),
         placement=placement,
         copies_specs=file.vendor.specs,

@@ -1,6 +1,7 @@
 """The sizes that `--shape` names."""
 
 import re
+from collections.abc import Sequence
 
 from kgen.errors import UsageError
 
@@ -16,6 +17,15 @@ SHORT = {
     "u32": "uint32",
 }
 DTYPES = (*SHORT.values(), "bool", "int16", "uint16")
+
+MOST_MATRICES = 2**31 - 1
+"""Of a batch: what XLA counts with."""
+
+SIZES = (
+    "M,N,K such as 4096,4096,4096, each of 12 digits at most;"
+    " 64xM,N,K for a batch of 64"
+)
+"""What the sizes of a matmul look like."""
 
 _SIZES = re.compile(
     r"(?P<batch>(?:[0-9]{1,12}x)*)"
@@ -43,6 +53,42 @@ def parse_batch(text: str) -> tuple[tuple[int, ...], tuple[int, int, int]] | Non
         return None
     batch = tuple(int(size) for size in match["batch"].split("x") if size)
     return batch, (int(match["m"]), int(match["n"]), int(match["k"]))
+
+
+def read_batch(text: str) -> tuple[tuple[int, ...], tuple[int, int, int]]:
+    """Returns leading dimensions, and m, n and k, as `parse_batch` does.
+
+    Raises:
+      UsageError: the text is no size.
+    """
+    found = parse_batch(text)
+    if found is None:
+        raise UsageError(
+            f"--shape {text!r} is no size\n  allowed: {SIZES}{hint_of_sign(text)}"
+        )
+    return found
+
+
+def hint_of_sign(text: str) -> str:
+    """Returns a last line about negative sizes, if a text has some."""
+    return "\n  hint: sizes must be positive" if re.search(r"-[0-9]", text) else ""
+
+
+def refuse_nothing(text: str, sizes: Sequence[int]) -> None:
+    """Refuses sizes of which there is nothing to multiply, and so no kernel to run.
+
+    Args:
+      text: The `--shape`.
+      sizes: All of its sizes.
+
+    Raises:
+      UsageError: one is zero.
+    """
+    if 0 in sizes:
+        raise UsageError(
+            f"--shape {text!r} is a product of nothing\n"
+            "  allowed: M,N,K of 1 or more, such as 4096,4096,4096"
+        )
 
 
 def parse_operands(text: str) -> tuple[str, ...]:
@@ -77,4 +123,5 @@ def _not_operands(text: str) -> UsageError:
         f"--shape {text!r} is neither three sizes nor a list of operands\n"
         "  allowed: M,N,K such as 256,512,1024, or one DTYPE[SIZES] for each operand\n"
         '  hint: --shape "float16[256,512] float16[512,128]"'
+        f"{hint_of_sign(text)}"
     )

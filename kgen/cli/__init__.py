@@ -265,10 +265,14 @@ def _terminate(_number: int, _frame: object) -> None:
 
 
 def _reason(error: OSError) -> str:
+    from kgen import denied
+
     if error.errno == errno.EBADF:
         return "standard output is closed"
     if error.errno == errno.ENOENT and error.filename is None:
         return "the current directory is gone\n  hint: change into one that is there"
+    if denied.is_denied(error) and (place := denied.place_of(error)) is not None:
+        return f"{place}: permission denied\n  hint: {denied.HINT}"
     return str(error)
 
 

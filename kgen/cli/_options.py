@@ -12,7 +12,16 @@ if TYPE_CHECKING:
 
 
 class _Named(click.Path):
-    """A path. An empty one would be the current directory, and is a mistake in a shell."""
+    """A path. An empty one would be the current directory, and is a mistake in a shell.
+
+    Whether it can be read is left to whoever reads it: that is no fault of the command
+    line.
+    """
+
+    def __init__(self, *, dir_okay: bool = True, file_okay: bool = True) -> None:
+        super().__init__(
+            path_type=Path, readable=False, dir_okay=dir_okay, file_okay=file_okay
+        )
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -22,7 +31,9 @@ class _Named(click.Path):
         return super().convert(value, param, ctx)
 
 
-PATH = _Named(path_type=Path)
+PATH = _Named()
+FILE = _Named(dir_okay=False)
+DIRECTORY = _Named(file_okay=False)
 
 
 def templates_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -83,5 +83,6 @@ def refuse_vendored(out: Path) -> None:
     if (out / LOCK).exists():
         raise UsageError(
             f"{out} is kept by `kgen vendor`: it holds {LOCK}\n"
-            f"  hint: kgen vendor --update {out}, or kgen vendor --check {out}"
+            f"  hint: kgen vendor --update {out}, or kgen vendor --check {out}; for"
+            f" `kgen render` to keep it, remove {out / LOCK}"
         )

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from kgen.cli import EXIT_CODES
-from kgen.cli._options import check_finite, report_of, templates_option
+from kgen.cli._options import (
+    DIRECTORY,
+    FILE,
+    PATH,
+    check_finite,
+    report_of,
+    templates_option,
+)
 from kgen.cli._output import print_tables
 from kgen.cli._project import project_here, specs_of, templates_of
 from kgen.errors import ExitCode
@@ -48,20 +55,20 @@ if TYPE_CHECKING:
     "--json",
     "json_file",
     metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     help="Write the results there, with the time of every round; anew after every kernel.",
 )
 @click.option(
     "--plot",
     metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=DIRECTORY,
     help="Write roofline.svg and ratios.svg there.",
 )
 @click.option(
     "--compare",
     "old",
     metavar="OLD.json",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Tell what changed since these results: in NEW.json, which then stands for the "
     "targets, or else in what is measured now; without targets, everything that is in "
     "OLD.json. Exit 1 if something became slower.",

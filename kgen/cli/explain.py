@@ -1,6 +1,5 @@
 """`kgen explain`: the plan of a spec as tables."""
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,29 +14,14 @@ if TYPE_CHECKING:
     from kgen.tables import Table
 
 
-def _parse_shape(
-    _context: click.Context, _parameter: click.Parameter, value: str | None
-) -> tuple[int, int, int] | None:
-    """Returns the sizes in a text such as `4096,4096,4096`."""
-    if value is None:
-        return None
-    # Few enough digits for `int`, far more than any size may have.
-    match = re.fullmatch(r"([0-9]{1,30}),([0-9]{1,30}),([0-9]{1,30})", value)
-    if match is None:
-        raise click.BadParameter(f"{value!r} is not three sizes such as 4096,4096,4096")
-    m, n, k = map(int, match.groups())
-    return m, n, k
-
-
 @click.command()
 @click.argument("spec", type=PATH)
 @click.option(
     "--shape",
     metavar="M,N,K",
-    callback=_parse_shape,
-    help="Sizes to explain; by default the largest of the spec's [test] shapes, else "
-    "4096,4096,4096 rounded up to the tile. Of a dispatch module it tells the kernel "
-    "that is picked.",
+    help="Sizes to explain; 64xM,N,K is a batch of 64. By default the largest of the "
+    "spec's [test] shapes, else 4096,4096,4096 rounded up to the tile. Of a dispatch "
+    "module it tells the kernel that is picked.",
 )
 @click.option(
     "--variant",
@@ -47,7 +31,7 @@ def _parse_shape(
 @format_option
 def command(
     spec: Path,
-    shape: tuple[int, int, int] | None,
+    shape: str | None,
     variant: str | None,
     output_format: str,
 ) -> None:
@@ -61,33 +45,43 @@ def command(
     from kgen.plan.fields import figures
     from kgen.plan.model import MatmulPlan
     from kgen.resources import here_or_shipped
+    from kgen.shapes import read_batch, refuse_nothing
     from kgen.spec.load import load_file
     from kgen.spec.model import Spec
 
+    batch, sizes = ((), None) if shape is None else read_batch(shape)
+    refuse_nothing(shape or "", batch)
     (place,), notes = here_or_shipped([spec])
     for note in notes:
         click.echo(note, err=True)
     explained = []
     for sourced in _chosen(load_file(place), variant):
         plan = make_plan(sourced)
-        if isinstance(plan, DispatchPlan) and shape is not None:
-            explained.append({"plan": {**figures(plan), **_choice(plan, shape)}})
+        if isinstance(plan, DispatchPlan) and sizes is not None:
+            choice = _choice(plan, sizes, batch)
+            explained.append({"plan": {**figures(plan), **choice}})
             continue
         if not (isinstance(plan, MatmulPlan) and isinstance(sourced.spec, Spec)):
             explained.append({"plan": figures(plan)})
             continue
-        asked = shape or default_shape(plan, sourced.spec.test.shapes)
-        explained.append(explain(plan, asked))
+        asked = sizes or default_shape(plan, sourced.spec.test.shapes)
+        explained.append(explain(plan, asked, batch))
     if output_format == "json":
         print_json({"variants": explained})
     else:
         print_tables([table for each in explained for table in _tables(each)])
 
 
-def _choice(plan: "DispatchPlan", shape: tuple[int, int, int]) -> dict[str, object]:
+def _choice(
+    plan: "DispatchPlan", shape: tuple[int, int, int], batch: tuple[int, ...]
+) -> dict[str, object]:
     """Returns which kernel a dispatch module picks for a size, and for which bucket."""
     from kgen.errors import UsageError
 
+    if batch:
+        raise UsageError(
+            f"{plan.name} takes no batch\n  allowed: M,N,K such as 4096,4096,4096"
+        )
     bucket = plan.choose(shape)
     if bucket is None:
         raise UsageError(

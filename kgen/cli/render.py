@@ -146,8 +146,6 @@ def command(
         project = project_here()
         places, notes = specs_of(project, specs)
         out = out_of(project, out)
-        if not stdout:
-            refuse_vendored(out)
         options = Options(
             out=out,
             templates=templates_of(project, templates),
@@ -160,6 +158,8 @@ def command(
         for note in notes:
             report.announce(note)
         plans = plan_all(places)
+        if not stdout:
+            refuse_vendored(out)
         if stdout:
             _print_module(plans, options, report)
         elif check or diff:

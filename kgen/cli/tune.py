@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kgen.cli import EXIT_CODES
-from kgen.cli._options import check_finite, templates_option
+from kgen.cli._options import PATH, check_finite, templates_option
 from kgen.cli._output import print_tables, print_text
 from kgen.cli._project import project_here, templates_of
 
@@ -26,7 +26,7 @@ MEASURING_SHARE = 1 / 3
     nargs=-1,
     required=True,
     metavar="SPEC | RESULTS...",
-    type=click.Path(path_type=Path),
+    type=PATH,
 )
 @click.option(
     "--shape",
@@ -36,7 +36,7 @@ MEASURING_SHARE = 1 / 3
 @click.option(
     "--results",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="The file of results, which a later run goes on from.  [default: "
     "NAME.tune.jsonl here]",
 )
@@ -75,7 +75,7 @@ MEASURING_SHARE = 1 / 3
 @click.option(
     "--report",
     metavar="FILE.html",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Write a page of all that was tried.",
 )
 @click.option(
@@ -92,7 +92,7 @@ MEASURING_SHARE = 1 / 3
     "-o",
     "--out",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="The file of --merge.",
 )
 def command(
@@ -173,21 +173,12 @@ def command(
 def _sizes(text: str | None) -> tuple[tuple[int, ...], tuple[int, int, int]]:
     """Returns the leading dimensions, and m, n and k."""
     from kgen.errors import UsageError
-    from kgen.shapes import parse_batch
+    from kgen.shapes import SIZES, read_batch, refuse_nothing
 
-    found = None if text is None else parse_batch(text)
-    if found is None:
-        wrong = "--shape is missing" if text is None else f"--shape {text!r} is no size"
-        raise UsageError(
-            f"{wrong}\n  allowed: M,N,K such as 4096,4096,4096, each of 12 digits at most;"
-            " 64xM,N,K for a batch of 64"
-        )
-    batch, sizes = found
-    if 0 in (*batch, *sizes):
-        raise UsageError(
-            f"--shape {text!r} is a product of nothing\n"
-            "  allowed: M,N,K of 1 or more, such as 4096,4096,4096"
-        )
+    if text is None:
+        raise UsageError(f"--shape is missing\n  allowed: {SIZES}")
+    batch, sizes = read_batch(text)
+    refuse_nothing(text, (*batch, *sizes))
     return batch, sizes
 
 

@@ -146,11 +146,13 @@ def _write(
     *,
     prune: bool,
 ) -> None:
+    from kgen.project import find_project
     from kgen.vendor.hints import after_update
-    from kgen.vendor.place import open_place
+    from kgen.vendor.place import open_place, refuse_rendered
     from kgen.vendor.update import alone, update
 
     place = open_place(options.out)
+    refuse_rendered(place, (project, find_project(options.out)))
     if not options.out.exists():
         # Tells what is wrong before a directory is made.
         _sources(place, project, given, report, copies_first=prune)

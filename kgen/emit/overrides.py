@@ -1,10 +1,11 @@
 """Directories of templates that a user brings along."""
 
 import difflib
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from kgen.errors import UsageError
+from kgen.errors import FileError, UsageError
 from kgen.resources import templates_dir
 
 SUFFIX = ".jinja"
@@ -23,11 +24,14 @@ def check_directories(directories: Sequence[Path], where: str) -> None:
 
     Raises:
       UsageError: a directory is missing or empty, or a name is probably misspelt.
+      FileError: a directory cannot be read.
     """
     for directory in directories:
         if not directory.is_dir():
             what = "not a directory" if directory.exists() else "no such directory"
             raise UsageError(f"{where} {directory}: {what}")
+        if not os.access(directory, os.R_OK):
+            raise FileError(f"{where} {directory}: permission denied")
         names = sorted(_names(directory))
         if not names:
             raise UsageError(f"{where} {directory}: no templates (*{SUFFIX}) in it")

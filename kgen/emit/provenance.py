@@ -68,6 +68,7 @@ class Provenance:
       levels: Verification levels that were passed; none if it is unverified.
       allowed: Codes of the legality rules that may be broken.
       intact: Whether the text is still what kgen wrote.
+      vendored: Whether `kgen vendor` wrote it, and not `kgen render`.
     """
 
     version: str
@@ -79,6 +80,7 @@ class Provenance:
     levels: tuple[str, ...]
     allowed: tuple[str, ...] = ()
     intact: bool
+    vendored: bool = False
 
     @property
     def verified(self) -> bool:
@@ -143,6 +145,7 @@ def read(text: str) -> Provenance | None:
         levels=_words(re.sub(r"\([^)]*\)", "", comment["levels"] or "")),
         allowed=_words(comment["allowed"] or ""),
         intact=comment["text_digest"] == _digest(text, comment),
+        vendored=_VENDORED in comment[0],
     )
 
 

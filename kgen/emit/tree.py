@@ -61,6 +61,19 @@ def find_orphans(
     return tuple(orphans)
 
 
+def find_rendered(out: Path) -> Path | None:
+    """Returns a file in `out` or `out/tests` that `kgen render` wrote, if there is one.
+
+    Raises:
+      FileError: a directory cannot be read.
+    """
+    for path in _python_files(out):
+        found = _provenance(path)
+        if found is not None and not found.vendored:
+            return path
+    return None
+
+
 def remove_stale_temporaries(
     directory: Path, *, seconds: float = STALE_SECONDS
 ) -> None:

@@ -16,6 +16,7 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from kgen import denied
 from kgen.emit import provenance
 from kgen.errors import FileError
 from kgen.processes import signals_held
@@ -173,7 +174,7 @@ def file_error(action: str, path: Path, error: OSError) -> FileError:
             reason = "no space left on the disk"
             hint = "nothing was changed; free some space and run again"
         case errno.EACCES | errno.EPERM:
-            hint = "check the permissions, or choose another directory"
+            hint = denied.HINT
         case errno.EROFS:
             hint = "choose another directory"
         case errno.ENOTDIR | errno.EEXIST:

@@ -140,9 +140,13 @@ FIELDS: dict[str, dict[str, Field]] = {
         "m": Field("m x n x k", "Rows of the output."),
         "n": Field("", "Columns of the output."),
         "k": Field("", "Reduction length."),
-        "grid": Field("grid", "Output tiles along m and n."),
+        "batch": Field(
+            "batch", "Leading dimensions of A, B and the result; empty for one matrix."
+        ),
+        "grid": Field("grid", "Output tiles of one matrix along m and n."),
         "ctas": Field(
-            "CTAs", "Tiles times parts of K; as many CTAs, if not persistent."
+            "CTAs",
+            "Tiles of all matrices times parts of K; as many CTAs, if not persistent.",
         ),
         "cta_slots": Field("CTAs at once", "CTAs that the whole GPU runs at once."),
         "waves": Field("waves", "CTAs over CTAs at once."),

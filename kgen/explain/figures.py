@@ -4,6 +4,7 @@ A key that ends in a unit tells it: `_bytes`, `_us`, `_per_s`, `_ratio` (of one)
 `kgen.explain.fields` says what each key means, in the same order.
 """
 
+import math
 from typing import Any
 
 from kgen.arch import ARCHS, Arch
@@ -29,23 +30,32 @@ type Group = dict[str, Any]
 _OPERANDS = {"matmul": ("a", "b"), "glu": ("x", "w_gate", "w_up")}
 
 
-def explain(plan: MatmulPlan, shape: Shape) -> dict[str, Any]:
+def explain(
+    plan: MatmulPlan, shape: Shape, batch: tuple[int, ...] = ()
+) -> dict[str, Any]:
     """Returns every figure of `plan` for `shape`, which is (m, n, k).
 
+    Args:
+      plan: The plan.
+      shape: Sizes of one matrix.
+      batch: Leading dimensions of A, B and the result.
+
     Raises:
-      UsageError: the kernel cannot do `shape`.
+      UsageError: the kernel cannot do that.
     """
-    check_shape(plan, shape)
+    check_shape(plan, shape, batch)
+    matrices = math.prod(batch)
     arch = ARCHS[plan.arch]
     resident = _occupancy(plan, arch)
-    waves = _waves(plan, arch, resident, shape)
-    work = matmul_work(
+    waves = _waves(plan, arch, resident, shape, matrices)
+    of_one = matmul_work(
         shape,
         (plan.tile_m, plan.tile_n),
         operand_dtype=plan.operand_dtype,
         out_dtype=plan.out_dtype,
         weights=plan.weights,
     )
+    work = of_one.times(matrices)
     return {
         "kernel": _kernel(plan),
         "tile": _tile(plan),
@@ -59,7 +69,7 @@ def explain(plan: MatmulPlan, shape: Shape) -> dict[str, Any]:
             "by_registers": resident.by_registers,
             "by_threads": resident.by_threads,
         },
-        "shape": _shape(plan, shape, waves, work),
+        "shape": _shape(plan, shape, batch, waves, work),
         "roofline": _roofline(plan, arch, waves, work),
     }
 
@@ -187,22 +197,27 @@ def _occupancy(plan: MatmulPlan, arch: Arch) -> Occupancy:
     )
 
 
-def _waves(plan: MatmulPlan, arch: Arch, resident: Occupancy, shape: Shape) -> Waves:
+def _waves(
+    plan: MatmulPlan, arch: Arch, resident: Occupancy, shape: Shape, matrices: int
+) -> Waves:
     rows, columns = plan.grid(shape[0], shape[1])
     return Waves(
-        ctas=rows * columns * plan.split_k,
+        ctas=rows * columns * plan.split_k * matrices,
         slots=arch.num_sms * resident.ctas_per_sm,
         num_sms=arch.num_sms,
     )
 
 
-def _shape(plan: MatmulPlan, shape: Shape, waves: Waves, work: Work) -> Group:
+def _shape(
+    plan: MatmulPlan, shape: Shape, batch: tuple[int, ...], waves: Waves, work: Work
+) -> Group:
     m, n, k = shape
     steps = plan.steps(k)
     return {
         "m": m,
         "n": n,
         "k": k,
+        "batch": list(batch),
         "grid": list(plan.grid(m, n)),
         "ctas": waves.ctas,
         "cta_slots": waves.slots,

@@ -1,11 +1,12 @@
 """The shape that a plan is explained for."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from kgen.errors import UsageError
 from kgen.plan.model import MatmulPlan
 from kgen.roofline import round_up
+from kgen.shapes import MOST_MATRICES
 
 type Shape = tuple[int, int, int]
 
@@ -30,8 +31,13 @@ def default_shape(plan: MatmulPlan, tested: Sequence[Sequence[int]]) -> Shape:
     return m, n, k
 
 
-def check_shape(plan: MatmulPlan, shape: Shape) -> None:
+def check_shape(plan: MatmulPlan, shape: Shape, batch: tuple[int, ...] = ()) -> None:
     """Checks that the kernel of `plan` can do `shape`, which is (m, n, k).
+
+    Args:
+      plan: The plan.
+      shape: Sizes of one matrix.
+      batch: Leading dimensions.
 
     Raises:
       UsageError: it cannot; the message tells every size that is wrong.
@@ -44,18 +50,29 @@ def check_shape(plan: MatmulPlan, shape: Shape) -> None:
             wrong.append(f"  {name} = {size} is not a positive multiple of {tile}")
         elif size > top:
             wrong.append(f"  {name} = {size} is more than {top}")
+    wrong += _wrong_batch(plan, batch)
     if wrong:
         m, n, k = _tile(plan)
+        of_batch = "".join(f"{size}x" for size in batch)
         raise UsageError(
             "\n".join(
                 [
-                    f"{plan.name} cannot do --shape {','.join(map(str, shape))}",
+                    f"{plan.name} cannot do --shape "
+                    f"{of_batch}{','.join(map(str, shape))}",
                     *wrong,
                     f"  allowed: m a multiple of {m} up to {tops[0]}, n of {n} and k "
                     f"of {k} up to {_MAX_EXTENT}",
                 ]
             )
         )
+
+
+def _wrong_batch(plan: MatmulPlan, batch: tuple[int, ...]) -> Iterator[str]:
+    if batch and not plan.batched:
+        yield "  it takes no batch: shapes.batch = true would"
+    most, matrices = plan.max_matrices or MOST_MATRICES, math.prod(batch)
+    if matrices > most:
+        yield f"  {matrices} matrices are more than {most}"
 
 
 def _tile(plan: MatmulPlan) -> Shape:

@@ -135,6 +135,7 @@ _OCCUPANCY = {
     key: _plain(key) for key in ("by_smem", "by_registers", "by_threads", "ctas_per_sm")
 }
 _SHAPE = {
+    "batch": lambda g: " x ".join(map(str, g["batch"])) or "one matrix",
     "grid": lambda g: " x ".join(map(str, g["grid"])),
     "ctas": _grouped("ctas"),
     "cta_slots": _grouped("cta_slots"),

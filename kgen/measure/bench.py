@@ -23,7 +23,15 @@ from kgen.measure.problem import Problem
 from kgen.measure.results import Document, Machine, Record
 from kgen.plan.dtypes import default_out
 from kgen.verify import verify
-from kgen.verify.request import GLU, GPU, MATMUL, Request, RequestCase, Verdict
+from kgen.verify.request import (
+    GLU,
+    GPU,
+    MATMUL,
+    Request,
+    RequestCase,
+    Verdict,
+    is_empty,
+)
 from kgen.workers import in_threads
 
 SESSION = "kgen.measure.worker:on_gpu"
@@ -96,7 +104,7 @@ def jobs_of(target: str, path: str | None, request: Request) -> list[Job]:
             '  allowed: specs with op = "matmul" or "glu", and their modules'
         )
     for case in request.cases:
-        if isinstance(case, RequestCase) and case.is_empty:
+        if is_empty(case):
             raise UsageError(
                 f"{target} at {case} is a product of nothing\n"
                 "  allowed: M,N,K of 1 or more, such as 4096,4096,4096"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from kgen import __version__, operations
+from kgen import __version__, denied, operations
 from kgen.errors import FileError, Problem, SpecError, UsageError
 from kgen.spec import matrix, tune
 from kgen.spec.document import document_of, invalid, reason_of, shown, text_of
@@ -41,7 +41,9 @@ def find_specs(paths: Sequence[Path]) -> tuple[Path, ...]:
             path.stat()
             files = list(_specs_below(path)) if path.is_dir() else [path]
         except (OSError, ValueError) as error:
-            raise FileError(f"{shown(path)}: {reason_of(error)}") from None
+            # Of a directory below it, where that is what cannot be read.
+            place = denied.place_of(error) if isinstance(error, OSError) else None
+            raise FileError(f"{shown(place or path)}: {reason_of(error)}") from None
         if not files:
             raise UsageError(f"{shown(path)}: no specs (*.toml) in this directory")
         for file in files:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kgen import module_text
 from kgen.errors import UsageError
-from kgen.shapes import parse_operands, parse_sizes
+from kgen.shapes import parse_operands, parse_sizes, refuse_nothing
 from kgen.targets import source
 from kgen.targets.asked import Asked, Target
 from kgen.verify.request import (
@@ -40,6 +40,8 @@ def of_function(path: Path, name: str, asked: Asked) -> Target:
             " and --shape 256,128,512 a matmul's m, n and k"
         )
     sizes = [parse_sizes(shape) for shape in asked.shapes]
+    for shape, size in zip(asked.shapes, sizes, strict=True):
+        refuse_nothing(shape, size or ())
     ask = functools.partial(
         Request,
         name=source.module_name(path),

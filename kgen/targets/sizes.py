@@ -5,13 +5,11 @@ import math
 
 from kgen.errors import UsageError
 from kgen.module_cases import EVERY_SIZE
-from kgen.shapes import parse_batch, parse_sizes
+from kgen.shapes import MOST_MATRICES, hint_of_sign, parse_batch, parse_sizes
 from kgen.verify.request import RequestCase
 
 FORM = "M,N,K such as 256,512,1024"
 FORMS = f"{FORM}, or a batch of them such as 64x256,512,1024"
-MOST_MATRICES = 2**31 - 1
-"""What XLA counts with."""
 
 
 def sized(
@@ -64,7 +62,7 @@ def sizes(
 def _no_sizes(text: str, allowed: str) -> UsageError:
     return UsageError(
         f"--shape {text!r} is not three sizes, as a matmul has them\n"
-        f"  allowed: {allowed}"
+        f"  allowed: {allowed}{hint_of_sign(text)}"
     )
 
 

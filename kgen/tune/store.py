@@ -38,8 +38,16 @@ class Read:
     torn: bool
 
 
-def read(path: Path) -> Read:
+OTHER_RESULTS = "name another one with --results"
+LEFT_OUT = "leave it out of --merge"
+
+
+def read(path: Path, instead: str = OTHER_RESULTS) -> Read:
     """Returns what a file of results holds; nothing if there is no file.
+
+    Args:
+      path: The file.
+      instead: What to do if it is something else.
 
     Raises:
       FileError: it cannot be read, or is something else altogether.
@@ -67,8 +75,7 @@ def read(path: Path) -> Read:
         corrupt.append(f"{path}:{len(lines) + 1}: not a result")
     if corrupt and not records:
         raise FileError(
-            f"{corrupt[0]}\n  hint: {path} is no file of tuning results; name another"
-            " one with --results"
+            f"{corrupt[0]}\n  hint: {path} is no file of tuning results; {instead}"
         )
     whole = len(content) - (len(last) if torn else 0)
     return Read(
@@ -112,10 +119,7 @@ class Store:
     def _check_regular(self) -> None:
         """Refuses pipes and devices: what is written there cannot be read again."""
         if not stat.S_ISREG(os.fstat(self._file).st_mode):
-            raise FileError(
-                f"{self.path} is no regular file\n"
-                "  hint: name another one with --results"
-            )
+            raise FileError(f"{self.path} is no regular file\n  hint: {OTHER_RESULTS}")
 
     def _lock(self) -> None:
         try:
@@ -188,14 +192,18 @@ def merge(paths: Sequence[Path], out: Path) -> tuple[int, tuple[str, ...]]:
 
     Raises:
       FileError: a file cannot be read or written; then there is no new one.
-      UsageError: the result exists, or a file does not.
+      UsageError: the result exists.
     """
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None:
-        raise UsageError(f"there is no file {missing}")
+        raise FileError(
+            f"{missing}: no such file or directory\n"
+            "  allowed: files of results that `kgen tune` wrote\n"
+            f"  hint: {LEFT_OUT}, or check its name"
+        )
     if os.path.lexists(out):
         raise UsageError(f"{out} exists already\n  hint: name a new file with -o")
-    found = [read(path) for path in paths]
+    found = [read(path, LEFT_OUT) for path in paths]
     every = [record for each in found for record in each.records]
     records = {record.identity: record for record in every}
     text = "".join(f"{record.to_line()}\n" for record in records.values())

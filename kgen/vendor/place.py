@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kgen import __version__
-from kgen.emit import provenance
+from kgen.emit import provenance, tree
 from kgen.emit.matmul import JAX_RANGE
 from kgen.emit.placement import PLAIN, Placement
 from kgen.emit.write import Output, State, Target, read_text
-from kgen.errors import FileError
-from kgen.project import find_project
+from kgen.errors import FileError, UsageError
+from kgen.project import Project, find_project
 from kgen.vendor import lockfile
 from kgen.vendor.lockfile import Entry, Kind, Lock, Settings
 
@@ -97,6 +97,37 @@ def open_place(path: Path) -> Place:
         lock=lock,
         placement=dataclasses.replace(placement, vendored=True),
         copies=project is not None and project.copies_specs,
+    )
+
+
+def refuse_rendered(place: Place, projects: Iterable[Project | None]) -> None:
+    """Refuses a directory that `kgen render` keeps: it would write there no more.
+
+    Args:
+      place: The directory. One with a lock file is that of `kgen vendor` already.
+      projects: Those whose modules may belong there.
+
+    Raises:
+      UsageError: it is one.
+      FileError: it cannot be read.
+    """
+    if place.lock is not None:
+        return
+    here = place.path.resolve()
+    named = [p for p in projects if p and p.renders and p.out.resolve() == here]
+    rendered = None if named else tree.find_rendered(place.path)
+    if named:
+        found = f"is where `kgen render` writes to: `out` of {named[0].path}"
+    elif rendered is not None:
+        found = (
+            f"has files of `kgen render`, such as {rendered}, and no {lockfile.FILE}"
+        )
+    else:
+        return
+    raise UsageError(
+        f"{place.path} {found}\n"
+        f"  allowed: a directory that has a {lockfile.FILE}, or nothing of `kgen render`\n"
+        "  hint: choose another directory; `kgen render` keeps the files in this one"
     )
 
 

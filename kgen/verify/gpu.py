@@ -14,7 +14,7 @@ from typing import Any
 from kgen.arch import ARCHS
 from kgen.verify import ptxas, upstream
 from kgen.verify.explain import LevelError, NotModelledError, explain
-from kgen.verify.request import FUNCTION, Case, Request
+from kgen.verify.request import FUNCTION, Case, Request, is_empty
 
 RUNS = 50
 """Runs at every size on every kind of inputs."""
@@ -130,7 +130,7 @@ class Level:
         """Runs a case; returns what ptxas said and the kernels' SMEM."""
         from kgen.verify import plain
 
-        if plain.is_empty(case):
+        if is_empty(case):
             plain.check_empty(self.function, self.request, case, self.module)
             return ptxas.Report(), []
         printed = ptxas.Printed()

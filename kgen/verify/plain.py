@@ -13,7 +13,7 @@ from kgen.verify.explain import LevelError, explain
 from kgen.verify.lower import called
 from kgen.verify.reference import INTEGERS, KINDS
 from kgen.verify.refusals import small_case
-from kgen.verify.request import Case, Request, RequestCase
+from kgen.verify.request import Case, Request, is_empty
 
 REFERENCE = "reference"
 """The function of a module that says in plain JAX what its kernel computes."""
@@ -47,11 +47,6 @@ def check(
     for case in dict.fromkeys((*extremes.empty(request), *asked)):
         progress(str(case))
         check_empty(function, request, case, module)
-
-
-def is_empty(case: Case) -> bool:
-    """Whether no kernel runs at a case."""
-    return isinstance(case, RequestCase) and case.is_empty
 
 
 def check_empty(

@@ -117,6 +117,11 @@ class OperandCase:
 type Case = RequestCase | OperandCase
 
 
+def is_empty(case: Case) -> bool:
+    """Whether no kernel runs at a case."""
+    return isinstance(case, RequestCase) and case.is_empty
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Request:
     """A module and what it is to be verified for.

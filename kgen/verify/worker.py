@@ -43,6 +43,7 @@ from kgen.verify.request import (
     PASSED,
     SIMULATE,
     Request,
+    is_empty,
 )
 
 
@@ -87,7 +88,10 @@ class Worker:
         cases = self.request.cases
         if level != IMPORT and not cases:
             return "no sizes are given"
-        if level == SIMULATE and not any(case.simulate for case in cases):
+        with_kernel = [case for case in cases if not is_empty(case)]
+        if level != IMPORT and not with_kernel:
+            return "every size is a product of nothing, of which no kernel runs"
+        if level == SIMULATE and not any(case.simulate for case in with_kernel):
             return "no size is small enough"
         return None
 

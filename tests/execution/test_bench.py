@@ -393,7 +393,7 @@ def test_without_a_gpu_nothing_is_measured(tmp_path):
         ),
         (
             ("FUNCTION", "--shape", "64,0,64"),
-            "error: other.py:softmax at m=64, n=0, k=64 is a product of nothing\n",
+            "error: --shape '64,0,64' is a product of nothing\n",
         ),
         (("OTHER", "--shape", SHAPE), "does not say what it computes: "),
         (("M", "--shape", SHAPE, "--rounds", "2"), "2 is not in the range x>=3."),

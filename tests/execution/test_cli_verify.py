@@ -137,6 +137,30 @@ def test_without_a_gpu_the_level_gpu_is_no_pass(tmp_path):
     assert levels["gpu"]["detail"].startswith("not run on a gpu: ")
 
 
+@pytest.mark.parametrize("shape", ["0,64,64", "64,64,0", "0,0,0"])
+def test_a_product_of_nothing_proves_no_function(tmp_path, shape):
+    path = tmp_path / "mine.py"
+    path.write_text("def f(a, b):\n    return a @ b\n")
+    done = kgen("verify", f"{path}:f", "--shape", shape)
+    assert (done.exit_code, done.stdout, done.stderr) == (
+        2,
+        "",
+        f"error: --shape {shape!r} is a product of nothing\n"
+        "  allowed: M,N,K of 1 or more, such as 4096,4096,4096\n",
+    )
+
+
+@newest_only
+def test_a_product_of_nothing_alone_proves_no_module():
+    module = ROOT / "generated" / "bf16_128x256_any.py"
+    zero, some = ("--shape", "0,64,64"), ("--shape", "8,16,24")
+    done = kgen("verify", module, *zero, "--level", "static")
+    assert done.exit_code == 4
+    assert "every size is a product of nothing, of which no kernel runs" in done.stdout
+    done = kgen("verify", module, *zero, *some, "--level", "static")
+    assert done.exit_code == 0, done.stdout
+
+
 def test_a_hanging_function_ends_within_its_limit(tmp_path):
     path = tmp_path / "hangs.py"
     path.write_text("def f(x):\n    while True:\n        pass\n")

@@ -130,7 +130,40 @@ def test_another_result_dtype_is_told():
 
 def test_a_function_without_a_kernel_is_told():
     source = "def matmul(a, b, interpret=None):\n    return a @ b\n"
-    assert found("lower", source) == (f"{AT}: expected one Mosaic GPU kernel, found 0")
+    verdict = verify(request(source), cache=False)
+    _, static, lower, simulate = verdict.levels
+    assert (static.status, static.detail) == (
+        "not_run",
+        f"not checked: no Mosaic GPU kernel is found {AT}",
+    )
+    assert (lower.status, lower.detail) == (
+        "failed",
+        f"{AT}: expected one Mosaic GPU kernel, found 0",
+    )
+    assert simulate.status == "not_run"
+
+
+@pytest.mark.parametrize("body", ["a @ b", "jnp.full((a.shape[0], b.shape[1]), 7.0)"])
+def test_nothing_is_proven_of_products_of_nothing_alone(body):
+    source = f"import jax.numpy as jnp\ndef matmul(a, b):\n    return {body}\n"
+    sizes = ((0, 64, 64), (64, 64, 0), (0, 0, 0))
+    verdict = verify(request(source, sizes), cache=False)
+    assert not verdict.passed
+    assert {(r.status, r.detail) for r in verdict.levels[1:]} == {
+        ("not_run", "every size is a product of nothing, of which no kernel runs")
+    }
+
+
+def test_a_product_of_nothing_is_not_small_enough_to_simulate():
+    cases = (
+        RequestCase(m=64, n=64, k=64, simulate=False),
+        RequestCase(m=0, n=64, k=64),
+    )
+    verdict = verify(request(cases=cases), levels=("simulate",), cache=False)
+    assert (verdict.failure.level, verdict.failure.detail) == (
+        "simulate",
+        "no size is small enough",
+    )
 
 
 def test_an_unknown_architecture_is_not_lowered():

@@ -1,6 +1,8 @@
 """The command line as a whole: help, version, errors, start-up."""
 
 import ast
+import errno
+import io
 import os
 import re
 import subprocess
@@ -237,6 +239,106 @@ def test_a_current_directory_that_is_gone_is_told(tmp_path):
         5,
         "error: the current directory is gone\n  hint: change into one that is there\n",
     )
+
+
+def deny(monkeypatch, directory):
+    """Lets nothing below a directory be reached, nor that be read: as of mode 000."""
+
+    def below(path):
+        return directory in map(str, Path(path).parents)
+
+    def refused(function, of_directory):
+        def wrapped(path, *arguments, **options):
+            if isinstance(path, str | Path) and (
+                below(path) or (of_directory and str(path) == directory)
+            ):
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return function(path, *arguments, **options)
+
+        return wrapped
+
+    access = os.access
+    monkeypatch.setattr(os, "stat", refused(os.stat, of_directory=False))
+    monkeypatch.setattr(os, "lstat", refused(os.lstat, of_directory=False))
+    monkeypatch.setattr(os, "scandir", refused(os.scandir, of_directory=True))
+    monkeypatch.setattr("io.open", refused(io.open, of_directory=True))
+    monkeypatch.setattr(
+        os,
+        "access",
+        lambda path, mode, **options: (
+            not (str(path) == directory or below(path))
+            and access(path, mode, **options)
+        ),
+    )
+
+
+PERMISSIONS = "  hint: check the permissions, or choose another directory\n"
+
+
+@pytest.fixture
+def specs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "sub/b"):
+        path = Path("specs", f"{name}.toml")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(
+            f'[kernel]\nname = "{path.stem}"\nop = "matmul"\n[tile]\nm = 64\nn = 64\n'
+        )
+    Path("generated").mkdir()
+
+
+@pytest.mark.parametrize(
+    ("denied", "command", "told"),
+    [
+        ("generated", ("render",), f"generated: permission denied\n{PERMISSIONS}"),
+        (
+            "generated",
+            ("render", "--out", "generated/deep", "--check"),
+            f"generated: permission denied\n{PERMISSIONS}",
+        ),
+        ("specs/sub", ("render", "specs"), "specs/sub: permission denied\n"),
+        ("specs/sub", ("list", "specs"), "specs/sub: permission denied\n"),
+        (
+            "specs/sub",
+            ("explain", "specs/sub/b.toml"),
+            f"specs/sub: permission denied\n{PERMISSIONS}",
+        ),
+        (
+            "generated",
+            ("render", "--templates", "generated"),
+            "--templates generated: permission denied\n",
+        ),
+    ],
+)
+def test_a_directory_that_cannot_be_read_is_named(
+    specs, monkeypatch, denied, command, told
+):
+    deny(monkeypatch, denied)
+    outcome = kgen(*command)
+    assert (outcome.exit_code, outcome.stderr) == (5, f"error: {told}")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("explain",),
+        ("list",),
+        ("render",),
+        ("verify",),
+        ("migrate",),
+        ("vendor", "dest"),
+        ("diff", "specs/sub/b.toml"),
+        ("tune", "--shape", "64,64,64", "--dry-run"),
+        ("bench", "--shape", "64,64,64"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_no_wrong_command_line(
+    specs, monkeypatch, command
+):
+    deny(monkeypatch, "specs/a.toml")
+    outcome = kgen(*command, "specs/a.toml")
+    assert outcome.exit_code == 5, outcome.stderr
+    assert "specs/a.toml: permission denied\n" in outcome.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,14 @@
 """`kgen explain`: figures worked out by hand, and every way to ask for the wrong thing."""
 
 import json
+from pathlib import Path
 
 import pytest
 from commands import kgen
 
 from kgen.explain.fields import FIELDS
+
+ROOT = Path(__file__).parents[2]
 
 SPEC = """
 [kernel]
@@ -275,12 +278,71 @@ def test_a_shape_that_is_too_large(spec):
 
 @pytest.mark.parametrize(
     "shape",
-    ["", "1", "1,2", "1,2,3,4", "a,b,c", "1,2,-3", "1,2,3.0", "1, 2,3", "9" * 5000],
+    ["", "1", "1,2", "1,2,3,4", "a,b,c", "1,2,3.0", "8x", "x1,2,3", "9" * 5000],
 )
 def test_a_shape_that_is_none(spec, shape):
     outcome = kgen("explain", spec, "--shape", shape)
     assert outcome.exit_code == 2
-    assert f"{shape!r} is not three sizes such as 4096,4096,4096" in outcome.stderr
+    assert outcome.stderr == (
+        f"error: --shape {shape!r} is no size\n"
+        "  allowed: M,N,K such as 4096,4096,4096, each of 12 digits at most; 64xM,N,K"
+        " for a batch of 64\n"
+    )
+
+
+@pytest.mark.parametrize("shape", ["-128,128,64", "1,2,-3", "-8x128,128,64"])
+@pytest.mark.parametrize("command", ["explain", "tune", "verify", "bench"])
+def test_sizes_must_be_positive(spec, command, shape):
+    outcome = kgen(command, spec, "--shape", shape)
+    assert outcome.exit_code == 2
+    assert f"--shape {shape!r} is no" in outcome.stderr
+    assert outcome.stderr.endswith("\n  hint: sizes must be positive\n")
+
+
+BATCHED = ROOT / "specs" / "batch" / "bf16_128x256_batched.toml"
+
+
+def test_a_batch_is_the_work_of_all_its_matrices():
+    of_one = figures(BATCHED, "--shape", "4096,4096,512")
+    for text, batch in (("8x", [8]), ("2x4x", [2, 4])):
+        found = figures(BATCHED, "--shape", f"{text}4096,4096,512")
+        assert (found["shape"]["batch"], of_one["shape"]["batch"]) == (batch, [])
+        for key in ("ctas", "waves", "flops", "minimal_bytes", "uncached_bytes"):
+            assert found["shape"][key] == 8 * of_one["shape"][key], key
+        for key in ("grid", "steps", "m", "intensity_flops_per_byte"):
+            assert found["shape"][key] == of_one["shape"][key], key
+        # 16 x 32 tiles of 8 matrices on 132 SMs.
+        assert found["roofline"]["tiles_of_busiest_sm"] == 32
+        for key in ("compute_us", "memory_us", "roofline_us"):
+            assert found["roofline"][key] == pytest.approx(8 * of_one["roofline"][key])
+    told = kgen("explain", BATCHED, "--shape", "2x4x4096,4096,512").stdout
+    assert "  batch                 2 x 4\n" in told
+
+
+def test_a_batch_of_what_takes_none(spec):
+    outcome = kgen("explain", spec, "--shape", "8x128,128,64")
+    assert (outcome.exit_code, outcome.stderr) == (
+        2,
+        "error: fp16_128x128 cannot do --shape 8x128,128,64\n"
+        "  it takes no batch: shapes.batch = true would\n"
+        "  allowed: m a multiple of 128 up to 8388480, n of 128 and k of 64 up to "
+        "4294967296\n",
+    )
+    dispatched = ROOT / "specs" / "h200" / "matmul_h200.toml"
+    outcome = kgen("explain", dispatched, "--shape", "8x128,128,64")
+    assert (outcome.exit_code, outcome.stderr) == (
+        2,
+        "error: matmul_h200 takes no batch\n  allowed: M,N,K such as 4096,4096,4096\n",
+    )
+
+
+def test_a_batch_of_no_matrices_or_too_many():
+    outcome = kgen("explain", BATCHED, "--shape", "0x128,128,64")
+    assert outcome.exit_code == 2
+    assert "--shape '0x128,128,64' is a product of nothing\n" in outcome.stderr
+    outcome = kgen("explain", BATCHED, "--shape", f"{2**31}x128,256,64")
+    assert outcome.exit_code == 2
+    assert "  2147483648 matrices are more than 2147483647\n" in outcome.stderr
 
 
 def test_an_unknown_variant(spec):

@@ -182,6 +182,49 @@ class TestWriting:
         assert found["__init__.py"] == found["tests/__init__.py"] == ""
         assert check()[0] == 0
 
+    def test_what_kgen_render_keeps_is_not_taken_over(self, here):
+        rendered = kgen("render", "--no-verify", *TEMPLATES, "--out", "mine")
+        assert rendered.exit_code == 0
+        before = tree("mine")
+        for options in ((), ("--update",), ("--force",)):
+            assert vendor("mine", *options) == (
+                2,
+                [
+                    "error: mine has files of `kgen render`, such as mine/a.py, and no"
+                    " kgen.lock",
+                    "  allowed: a directory that has a kgen.lock, or nothing of"
+                    " `kgen render`",
+                    "  hint: choose another directory; `kgen render` keeps the files in"
+                    " this one",
+                ],
+            )
+        assert tree("mine") == before
+
+    @pytest.mark.parametrize("text", ['out = "mine"\n', 'specs = ["specs"]\n'])
+    def test_where_kgen_render_will_write_is_not_taken_over(self, here, text):
+        Path("kgen.toml").write_text(text)
+        out = "mine" if "mine" in text else "generated"
+        code, lines = vendor(f"./x/../{out}")
+        assert (code, lines[0]) == (
+            2,
+            f"error: x/../{out} is where `kgen render` writes to: `out` of kgen.toml",
+        )
+        assert not Path(out).exists()
+        assert vendor("dest")[0] == 0
+
+    def test_a_project_of_vendored_files_alone_may_have_any_directory(self, here):
+        Path("kgen.toml").write_text("[vendor]\nspecs = true\n")
+        assert vendor("generated")[0] == 0
+        Path("generated/kgen.lock").unlink()
+        assert vendor("--update", "generated")[0] == 0
+
+    def test_without_its_lock_it_is_kgen_renders_again(self, vendored):
+        render = ("render", "--no-verify", *TEMPLATES, "--out", "dest")
+        assert kgen(*render).exit_code == 2
+        Path("dest/kgen.lock").unlink()
+        assert kgen(*render).exit_code == 0
+        assert "kgen render specs/a.toml" in tree()["a.py"]
+
     def test_an_init_file_of_others_is_left_alone(self, here):
         Path("dest").mkdir()
         Path("dest/kgen.toml").write_text("[vendor]\nrelative_imports = true\n")

@@ -282,7 +282,13 @@ class TestCommands:
             2,
             [
                 "error: ../out is kept by `kgen vendor`: it holds kgen.lock",
-                "  hint: kgen vendor --update ../out, or kgen vendor --check ../out",
+                "  hint: kgen vendor --update ../out, or kgen vendor --check ../out; for"
+                " `kgen render` to keep it, remove ../out/kgen.lock",
             ],
         )
+        for wrong, told in (
+            (("none",), "error: none: no such file or directory\n"),
+            (("--templates", "none"), "error: --templates none: no such directory\n"),
+        ):
+            assert kgen("render", "--no-verify", *wrong).stderr == told
         assert kgen("render", "--no-verify", "--stdout").exit_code == 0

@@ -175,6 +175,7 @@ def test_a_function_with_sizes_is_a_matmul(file):
             "has no function wrong\n  allow",
         ),
         ({"shapes": ("f16",)}, "neither three sizes nor a list"),
+        ({"shapes": ("64,64,64", "64,0,64")}, "'64,0,64' is a product of nothing"),
     ],
 )
 def test_what_a_function_cannot_be_asked(file, asked, reason):

@@ -253,7 +253,7 @@ def test_merging_never_overwrites(tmp_path):
     both.write_text("mine")
     with pytest.raises(UsageError, match="exists already"):
         merge([one], both)
-    with pytest.raises(UsageError, match="there is no file"):
+    with pytest.raises(FileError, match="two: no such file or directory"):
         merge([one, tmp_path / "two"], tmp_path / "new")
     assert both.read_text() == "mine"
     assert not (tmp_path / "new").exists()
@@ -284,6 +284,26 @@ def test_the_command_merges(tmp_path):
     done = commands.kgen("tune", "--merge", one, two)
     assert done.exit_code == 2
     assert "--merge needs -o FILE" in done.stderr
+
+
+def test_the_command_refuses_to_merge_what_are_no_results(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fill(Path("one"), RECORD)
+    Path("h200.json").write_text('{"my": "precious data"}\n')
+    done = commands.kgen("tune", "--merge", "one", "h200.json", "-o", "both")
+    assert done.exit_code == 5
+    assert done.stderr.startswith("error: h200.json:1: not a result: ")
+    assert done.stderr.endswith(
+        "\n  hint: h200.json is no file of tuning results; leave it out of --merge\n"
+    )
+    done = commands.kgen("tune", "--merge", "one", "none", "-o", "both")
+    assert (done.exit_code, done.stderr) == (
+        5,
+        "error: none: no such file or directory\n"
+        "  allowed: files of results that `kgen tune` wrote\n"
+        "  hint: leave it out of --merge, or check its name\n",
+    )
+    assert not Path("both").exists()
 
 
 @pytest.mark.parametrize("text", ['{"my": "precious data"}', "x", "a, b\nc, d"])

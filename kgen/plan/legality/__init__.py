@@ -50,6 +50,9 @@ __all__ = [
 ]
 
 
+WARPGROUPS = "schedule.num_compute_wgs"
+REGISTERS = ("KG402", "KG404", "KG405")
+"""What must fit beside so many warpgroups. Of a wrong number it says nothing."""
 GRADIENTS = "KG66"
 """Begins the codes of what has no gradients, whatever its tiles."""
 
@@ -64,6 +67,9 @@ def check(candidate: "Candidate") -> tuple[Problem, ...]:
     if candidate.autodiff and not refused:
         found += _of_gradients(candidate, found)
     illegal = {finding.key for code, finding in found if code.startswith("KG1")}
+    specialized = candidate.spec.schedule.warp_specialized
+    if specialized and any(finding.key == WARPGROUPS for _, finding in found):
+        found = [each for each in found if each[0] not in REGISTERS]
     problems = [
         candidate.source.problem(
             finding.key,

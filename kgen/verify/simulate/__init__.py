@@ -16,7 +16,7 @@ import numpy as np
 from kgen.verify import numerics, plain, upstream
 from kgen.verify.explain import LevelError, NotModelledError, explain
 from kgen.verify.lower import called, operands
-from kgen.verify.request import FUNCTION, Case, Request
+from kgen.verify.request import FUNCTION, Case, Request, is_empty
 from kgen.verify.simulate import callbacks, diagnosis, install, wgmma
 from kgen.verify.simulate.patches import PATCHES
 from kgen.verify.simulate.unmodelled import failure
@@ -49,7 +49,7 @@ def run(
       LevelError: a result is wrong, or there is a race.
       NotModelledError: the kernel cannot be simulated.
     """
-    cases = [c for c in request.cases if c.simulate and not plain.is_empty(c)]
+    cases = [c for c in request.cases if c.simulate and not is_empty(c)]
     plain.check(function, request, module, progress)
     try:
         with PATCHES.applied(*INSTALLATIONS):

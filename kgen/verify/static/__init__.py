@@ -13,7 +13,7 @@ from kgen.arch import ARCHS, Arch
 from kgen.rules import all_rules
 from kgen.verify import upstream
 from kgen.verify.explain import LevelError, NotModelledError, explain, explain_refusal
-from kgen.verify.request import Case, Request
+from kgen.verify.request import Case, Request, is_empty
 from kgen.verify.static import errors, pieces, walk
 from kgen.verify.static.facts import Kernel
 from kgen.verify.static.rules import TRACED, check
@@ -141,6 +141,8 @@ def _check(
             text = explain_refusal(error, module, request.allow)
             raise LevelError(f"at {case}: {text}") from error
         raise LevelError(_told_by_jax(code, error, module)) from error
+    if not kernels and not is_empty(case):
+        raise NotModelledError(f"not checked: no Mosaic GPU kernel is found at {case}")
     found = [
         (code, finding.text(code))
         for kernel in kernels
