@@ -325,10 +325,14 @@ def test_modules_that_keep_what_they_promise(planted, name):
     plain.check(function, request, path, ignore)
 
 
-def test_sizes_of_which_no_kernel_is_needed_can_be_asked_for():
+def test_sizes_of_which_none_needs_a_kernel_prove_nothing():
     path = GENERATED / "bf16_128x256_any.py"
     request = asked(path, "64,72,0", "0,3,5")
     assert [case.kernels for case in request.cases] == [0, 0]
+    verdict = verify(request, levels=(LOWER, SIMULATE), cache=False)
+    assert not verdict.passed
+    assert "every size is a product of nothing" in verdict.failure.detail
+    request = asked(path, "64,72,0", "64,72,8")
     verdict = verify(request, levels=(LOWER, SIMULATE), cache=False)
     assert verdict.passed, str(verdict.failure)
 
