@@ -50,7 +50,7 @@ WAYS = (
 )
 TWO = AbstractMesh((2,), ("x",), axis_types=(AxisType.Auto,))
 # Counts the kernels of a process that have no name.
-COUNTER = re.compile(rb"anonymous_\d+")
+COUNTER = re.compile(r"anonymous_\d+")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,12 +115,18 @@ def for_cuda(function, *operands, **options):
 
 
 def kernels(lowered):
-    """Returns the Mosaic GPU kernels of a lowered function, as JAX serialised them."""
-    found = _operations(lowered.compiler_ir("stablehlo"), "stablehlo.custom_call")
+    """Returns the Mosaic GPU kernels of a lowered function, as text.
+
+    As JAX serialised them the counter's number of digits would still show.
+    """
+    module = lowered.compiler_ir("stablehlo")
+    found = _operations(module, "stablehlo.custom_call")
+    module.context.allow_unregistered_dialects = True
     return [
-        COUNTER.sub(b"", op.attributes["mhlo.backend_config"]["module"].value_bytes)
+        COUNTER.sub("", str(type(module).parse(serialised, module.context)))
         for op in found
         if op.attributes["call_target_name"].value == "mosaic_gpu_v2"
+        for serialised in [op.attributes["mhlo.backend_config"]["module"].value_bytes]
     ]
 
 
