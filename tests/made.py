@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib.util
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from kgen.emit.render import render
+from kgen.errors import Problem, SpecError
 from kgen.pipeline import request_of
 from kgen.plan import make_plan
 from kgen.plan.model import MatmulPlan
@@ -36,6 +38,15 @@ def load(directory: Path, text: str, name: str = "made_for_a_test_run") -> Sourc
 
 def plan(directory: Path, text: str, name: str = "made_for_a_test_run") -> MatmulPlan:
     return make_plan(load(directory, text, name))
+
+
+def plan_or_problems(text: str) -> tuple[MatmulPlan | None, tuple[Problem, ...]]:
+    """Returns the plan of some TOML; None, and what is wrong with it, if it is refused."""
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            return plan(Path(directory), text), ()
+        except SpecError as error:
+            return None, tuple(error.problems)
 
 
 @dataclasses.dataclass(frozen=True)

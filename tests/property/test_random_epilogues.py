@@ -7,12 +7,10 @@ import pytest
 from drawn import DTYPES, chains
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
-from made import load, module
+from made import module, plan_or_problems
 
 from kgen.emit.render import render_unformatted
 from kgen.epilogue.steps import read, with_argument
-from kgen.errors import SpecError
-from kgen.plan import make_plan
 from kgen.rules import all_rules
 
 SCHEDULES = {
@@ -42,14 +40,6 @@ def specs(draw, schedules=tuple(SCHEDULES)):
     if draw(st.integers(0, 9)) == 0:
         text += '[kernel]\nentry_point = "pallas_call"\n'
     return text + draw(chains(1, 5))
-
-
-def plan_or_problems(text):
-    with tempfile.TemporaryDirectory() as directory:
-        try:
-            return make_plan(load(Path(directory), text)), ()
-        except SpecError as error:
-            return None, error.problems
 
 
 @pytest.mark.without_jax

@@ -13,10 +13,8 @@ from pathlib import Path
 from drawn import DTYPES, chains
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from made import load, module
+from made import module, plan_or_problems
 
-from kgen.errors import SpecError
-from kgen.plan import make_plan
 from kgen.rules import all_rules
 from kgen.verify.request import RequestCase
 
@@ -80,14 +78,6 @@ def maybe(*lines):
     return st.tuples(
         *(st.sampled_from(["", "", line]) for line in lines),
     ).map("".join)
-
-
-def plan_or_problems(text):
-    with tempfile.TemporaryDirectory() as directory:
-        try:
-            return make_plan(load(Path(directory), text)), ()
-        except SpecError as error:
-            return None, error.problems
 
 
 @settings(

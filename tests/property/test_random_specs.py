@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from made import load, module
+from made import module, plan_or_problems
 
-from kgen.errors import SpecError
-from kgen.plan import make_plan
 from kgen.rules import all_rules
 
 DTYPES = ("float16", "bfloat16", "float32")
@@ -105,14 +103,6 @@ def of_operands(dtypes, scale, rest):
     a, b = dtypes
     scales = scale if a in FLOAT8 else ""
     return f'{rest}a = "{a}"\nb = "{b}"\n[scales]\n{scales}'
-
-
-def plan_or_problems(text):
-    with tempfile.TemporaryDirectory() as directory:
-        try:
-            return make_plan(load(Path(directory), text)), ()
-        except SpecError as error:
-            return None, error.problems
 
 
 @pytest.mark.without_jax
