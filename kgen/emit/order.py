@@ -48,6 +48,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "static_argnames": (
             '("num_sms", "interpret")' if plan.persistent else '"interpret"'
         ),
+        "or_no_integer": "; num_sms is no integer" if plan.persistent else "",
         "grid": f"({', '.join(grid)}{',' if len(grid) == 1 else ''})",
         "grid_names": f"({', '.join(map(repr, names))}{',' if len(names) == 1 else ''})",
         "has_cluster": plan.cluster > 1,
@@ -78,7 +79,7 @@ def _rounds(plan: MatmulPlan) -> dict[str, object]:
         return {
             "ctas": "CTAs",
             "room": "SM",
-            "sms": "num_sms",
+            "sms": "int(num_sms)",
             "some_tiles": "512 tiles",
             "many_ctas": "132",
             "few_ctas": "128",
@@ -86,7 +87,7 @@ def _rounds(plan: MatmulPlan) -> dict[str, object]:
     return {
         "ctas": "clusters",
         "room": "two SMs",
-        "sms": "num_sms // CLUSTER",
+        "sms": "int(num_sms) // CLUSTER",
         "some_tiles": "256 pairs of tiles",
         "many_ctas": "66",
         "few_ctas": "64",

@@ -85,31 +85,12 @@ def test_a_file_is_verified_and_nobody_edited_it(path):
     assert found.levels == ("static", "lower", "simulate")
 
 
-# Their _multiply_tiles has 46 to 54 lines: to be split when they are next measured on a
-# GPU, since what was measured is this text.
-TOO_LONG = {"bf16_128x128_batched", "bf16_128x128_ping_pong", "e4m3_128x200_scaled"}
-
-
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_lines_fit_the_page(path):
     assert max(map(len, path.read_text("utf-8").splitlines())) <= 88
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(
-            path,
-            id=path.stem,
-            marks=(
-                [pytest.mark.xfail(reason="_multiply_tiles is too long", strict=True)]
-                if path.stem in TOO_LONG
-                else []
-            ),
-        )
-        for path in MODULES
-    ],
-)
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_functions_fit_a_screen(path):
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.FunctionDef):

@@ -8,6 +8,8 @@ import shutil
 import sys
 from pathlib import Path
 
+import jax
+import numpy as np
 import pytest
 from oldest import newest_only
 
@@ -181,6 +183,15 @@ PLAIN = [
     ),
 ]
 
+# One for each way in which a function passes its SMs on.
+PERSISTENT = [
+    "bf16_128x128_batched",
+    "bf16_128x256_any_narrow",
+    "bf16_128x256_autodiff",
+    "bf16_bias_gelu_autodiff",
+    "bf16_glu_silu",
+]
+
 PICKS = [
     ("nearest = min(", "nearest = max(", "choose(4096, 8192, 4096) must be the kernel"),
     ("math.log2(x / y)", "(x - y)", "choose(4096, 8192, 8192) must be the kernel"),
@@ -249,6 +260,13 @@ def planted(tmp_path_factory):
 def asked(path, *shapes) -> Request:
     (target,) = find_targets([str(path)], Asked(shapes=shapes), None)
     return target.request
+
+
+def traced(function, request, _, num_sms):
+    """Returns what a function does with so many SMs, as text."""
+    case = dataclasses.replace(request.cases[1], num_sms=num_sms)
+    called = lower.called(function, case)
+    return str(jax.make_jaxpr(called)(*lower.operands(request, case)))
 
 
 def ignore(_):
@@ -323,6 +341,22 @@ def test_modules_that_keep_what_they_promise(planted, name):
     assert refusals.check(function, request, path) == ()
     picks.check(function, request, path, ignore)
     plain.check(function, request, path, ignore)
+
+
+@pytest.mark.parametrize("name", PERSISTENT)
+@pytest.mark.parametrize("num_sms", [2.0, np.float64(3), "4"])
+def test_sms_that_are_no_integer_are_refused(planted, name, num_sms):
+    with pytest.raises(TypeError) as caught:
+        traced(*planted(name), num_sms)
+    assert str(caught.value) == f"num_sms must be an integer, got {num_sms!r}"
+
+
+@pytest.mark.parametrize("name", PERSISTENT)
+@pytest.mark.parametrize("num_sms", [np.int64(2), np.uint8(2)])
+def test_sms_may_be_an_integer_of_numpy(planted, name, num_sms):
+    known = planted(name)
+    assert traced(*known, num_sms) == traced(*known, int(num_sms))
+    assert traced(*known, num_sms) != traced(*known, 4)
 
 
 def test_sizes_of_which_none_needs_a_kernel_prove_nothing():

@@ -174,15 +174,15 @@ FAULTS = (
         barriers.RELEASED_DURING_READ,
         (PING_PONG,),
         (
-            ("release(first + k - 1)", "release(first + k)"),
-            ("release(first + num_steps - 1)", "pass"),
+            ("_release(ring, first + k - 1)", "_release(ring, first + k)"),
+            ("_release(ring, first + num_steps - 1)", "pass"),
             ("@pl.when(k > 0)", "@pl.when(k >= 0)"),
         ),
     ),
     Fault(
         barriers.ARRIVE_MISSING,
         (PING_PONG,),
-        (("            release(first + num_steps - 1)\n", ""),),
+        (("        _release(ring, first + num_steps - 1)\n", ""),),
     ),
     Fault(
         barriers.CONSUMED_WAIT_MISSING,
