@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from kgen.emit import gradients, least, scales
-from kgen.emit.epilogue_steps import in_kernel
+from kgen.emit.epilogue_steps import in_kernel, reads_eights
 from kgen.epilogue.steps import Step, with_argument
 from kgen.plan.model import MatmulPlan
 
@@ -48,5 +48,6 @@ def _given(plan: MatmulPlan, step: Step, blocks: Mapping[str, str]) -> str:
         return step.argument if plan.batched else f"{step.argument}.reshape(1)"
     if not plan.any_edge:
         return step.argument
-    sides = [*["1"] * plan.batched, *(blocks[axis] for axis in step.axes)]
+    units = ["8"] if reads_eights(plan, step.axes) else [blocks[a] for a in step.axes]
+    sides = [*["1"] * plan.batched, *units]
     return f"_whole({', '.join([step.argument, *sides])})"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kgen.emit import epilogue_steps, gmem, hardware, parameters
-from kgen.emit.epilogue_steps import SAVED, in_kernel
+from kgen.emit.epilogue_steps import SAVED, in_kernel, reads_eights
 from kgen.epilogue.formulas import formula
 from kgen.epilogue.steps import (
     FLOAT32,
@@ -48,8 +48,7 @@ def approximates(plan: MatmulPlan) -> bool:
 
 def apply(plan: MatmulPlan, value: str, columns: str | None) -> str:
     """Returns the call that makes the output of a part of the accumulator."""
-    parts = [ref.at(None, columns) for ref in gmem.refs(plan)]
-    return f"_epilogue({', '.join([value, *parts])})"
+    return f"_epilogue({', '.join([value, *gmem.parts(plan, columns)])})"
 
 
 def chain(plan: MatmulPlan, product: str) -> str:
@@ -64,9 +63,8 @@ def _kernel(plan: MatmulPlan) -> dict[str, object]:
     vectors = [step.axes for step in steps if len(step.axes) == 1]
     gelu = any(step.approximate == "tanh" for step in steps)
     return {
-        "epilogue_refs": ", ".join(
-            ["", *(ref.name for ref in gmem.argument_refs(plan))]
-        ),
+        "epilogue_refs": ", ".join(["", *gmem.names(plan)]),
+        "reads_eights": reads_eights(plan),
         "has_row_vectors": rows in vectors,
         "has_column_vectors": columns in vectors,
         "has_gelu": gelu,

@@ -6,7 +6,7 @@ from kgen.epilogue.formulas import added
 from kgen.epilogue.steps import FLOAT32, Step, saves
 from kgen.plan.model import MatmulPlan
 
-SAVED = "saved"
+FIRST_COLUMN, SAVED = "first_column", "saved"
 # Steps by the helper functions that they call in a kernel.
 GELUS = {"tanh": "_gelu(x)", "erf": "_exact_gelu(x)"}
 
@@ -23,6 +23,22 @@ def view(plan: MatmulPlan) -> dict[str, object]:
 def in_kernel(plan: MatmulPlan) -> bool:
     """Whether the kernel applies the epilogue: not to parts of a sum."""
     return bool(plan.epilogue) and plan.split_k == 1
+
+
+def reads_eights(plan: MatmulPlan, axes: str = "n") -> bool:
+    """Whether the epilogue reads vectors with an element per column by eights.
+
+    So many lie side by side in the registers of a product. Then nothing is read beyond
+    their end, though the last tile is not full, and they need no padding to a tile.
+
+    Args:
+      plan: The plan.
+      axes: Dimensions of the output that an argument has.
+    """
+    made = in_kernel(plan) and not plan.differentiates_epilogue
+    if not made or not plan.any_edge or plan.swap_operands:
+        return False
+    return axes == "n" and any(step.axes == "n" for step in plan.epilogue)
 
 
 def spread(plan: MatmulPlan, step: Step, argument: str) -> str:
@@ -74,12 +90,21 @@ def _in_registers(plan: MatmulPlan, step: Step) -> list[str]:
     vector = step.argument
     if step.axes:
         is_row = step.axes == ("n" if plan.swap_operands else "m")
-        vector = f"{'_per_row' if is_row else '_per_column'}({ref}, x.shape)"
+        vector = _per_row(ref) if is_row else _per_column(plan, ref)
     elif step.argument:
         vector = f"{ref}[0]"
     return _step(
         plan, step, vector, sigmoid="_sigmoid(x)", gelu=GELUS.get(step.approximate, "")
     )
+
+
+def _per_row(ref: str) -> str:
+    return f"_per_row({ref}, x.shape)"
+
+
+def _per_column(plan: MatmulPlan, ref: str) -> str:
+    first = f"{FIRST_COLUMN}, " * reads_eights(plan)
+    return f"_per_column({ref}, {first}x.shape)"
 
 
 def _plain(plan: MatmulPlan, step: Step) -> list[str]:

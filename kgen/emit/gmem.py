@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from kgen.emit.epilogue_steps import SAVED, in_kernel
+from kgen.emit.epilogue_steps import FIRST_COLUMN, SAVED, in_kernel, reads_eights
 from kgen.epilogue.steps import saves, with_argument
 from kgen.plan.model import MatmulPlan
 
@@ -51,6 +51,12 @@ def argument_refs(plan: MatmulPlan) -> tuple[Ref, ...]:
     return tuple(Ref(f"{step.argument}_gmem", step.axes) for step in steps)
 
 
+def names(plan: MatmulPlan) -> list[str]:
+    """Returns the names of what the epilogue of a piece is given beside it."""
+    given = [ref.name for ref in argument_refs(plan)]
+    return [*given, FIRST_COLUMN] if reads_eights(plan) else given
+
+
 def outputs(plan: MatmulPlan) -> tuple[Ref, ...]:
     """Returns the refs of what the kernel stores."""
     if plan.differentiates_epilogue:
@@ -60,14 +66,36 @@ def outputs(plan: MatmulPlan) -> tuple[Ref, ...]:
     return tuple(Ref(name, "mn") for name in names)
 
 
+def whole(plan: MatmulPlan) -> str:
+    """Returns all that a kernel stores, and all that its epilogue reads."""
+    return ", ".join(ref.name for ref in (*outputs(plan), *refs(plan)))
+
+
+def parts(plan: MatmulPlan, columns: str | None) -> list[str]:
+    """Returns what the epilogue of a piece reads, in some of a tile's columns."""
+    if not reads_eights(plan):
+        return [ref.at(None, columns) for ref in refs(plan)]
+    loaded = [ref.at(None, _sliced(plan, ref, columns)) for ref in refs(plan)]
+    return [*loaded, _first_column(columns)]
+
+
 def passed(
     plan: MatmulPlan,
     rows: str | None = None,
     columns: str | None = None,
     *,
     batch: str = "",
+    of_tile: bool = False,
 ) -> str:
-    """Returns the outputs and what the epilogue reads, in some rows and columns."""
+    """Returns the outputs and what the epilogue reads, in some rows and columns.
+
+    Args:
+      plan: The plan.
+      rows: The rows; None for all.
+      columns: The columns; None for all.
+      batch: Index of the matrix of which they are, if there are several.
+      of_tile: Whether they are those of a tile, not of a part of one.
+    """
     if plan.differentiates_epilogue and (rows or columns):
         return f"*_at({OUTS}, {TERMS}, {rows or WHOLE}, {columns or WHOLE})"
     stored = [ref.at(rows, columns, batch) for ref in outputs(plan)]
@@ -75,4 +103,18 @@ def passed(
         Ref(f"_matrix({ref.name}, batch)", ref.axes) if batch else ref
         for ref in refs(plan)
     ]
-    return ", ".join([*stored, *(ref.at(rows, columns) for ref in loaded)])
+    given = [ref.at(rows, _sliced(plan, ref, columns)) for ref in loaded]
+    if reads_eights(plan):
+        first = f"{columns}.start" if of_tile else _first_column(columns)
+        given.append(first)
+    return ", ".join([*stored, *given])
+
+
+def _sliced(plan: MatmulPlan, ref: Ref, columns: str | None) -> str | None:
+    """Returns the columns in which a ref goes down: none if it does as a whole."""
+    return None if reads_eights(plan, ref.axes) else columns
+
+
+def _first_column(columns: str | None) -> str:
+    """Returns the first of some of a tile's columns, counted from the matrix's first."""
+    return f"{FIRST_COLUMN} + {columns}.start" if columns else FIRST_COLUMN

@@ -98,5 +98,6 @@ def _raster_reason(plan: MatmulPlan) -> str:
     if plan.raster is None:
         return ""
     along, across = plan.raster.order, "n" if plan.raster.order == "m" else "m"
-    bands = f"Bands of {plan.raster.width} tiles along {along}"
+    width = plan.raster.width
+    bands = f"Bands of {width} tile{'s' * (width > 1)} along {along}"
     return f"{bands}, walked to and fro along {across}: CTAs share what lies in L2."

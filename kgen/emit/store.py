@@ -19,6 +19,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "out_slot": _out_slot(plan),
         "out_part": _out_part(plan),
         "store_refs": gmem.passed(plan),
+        "tile_refs": gmem.whole(plan),
         "out_smem": out_smem(plan),
         "store_pieces": f"{warpgroups.columns(plan)} // STORE_N",
         # Then a tile begins with another slot than the one used longest ago.
@@ -134,7 +135,8 @@ def _out_part(plan: MatmulPlan) -> str:
 def _out_gmem(plan: MatmulPlan) -> str:
     """Returns the output's tile, with what the epilogue reads there."""
     if in_kernel(plan):
-        return gmem.passed(plan, "rows", "columns", batch="batch" * plan.batched)
+        batch = "batch" * plan.batched
+        return gmem.passed(plan, "rows", "columns", batch=batch, of_tile=True)
     part = "part, " if plan.split_k > 1 else ""
     part = "batch, " if plan.batched else part
     out = out_dims(plan, "rows", "columns").strip("()")

@@ -25,6 +25,12 @@ OUTPUTS_SWAPPED = Kind(GROUP, "outputs swapped", "each is stored where the other
 NOT_WHOLE = Kind(
     GROUP, "argument not padded", "the last tiles read beyond the end of a vector"
 )
+BEYOND = Kind(
+    GROUP, "eights beyond the end", "the last tile reads beyond the end of a vector"
+)
+FIRST_EIGHT = Kind(
+    GROUP, "same eight every time", "every eighth column gets what is the first one's"
+)
 SLOT_OF_BOTH = Kind(
     GROUP, "slot of both outputs", "one output is written while the other leaves"
 )
@@ -40,7 +46,13 @@ SAVE = "    saved = x.astype(DTYPE)\n"
 PIECE = "product[:, columns],\n            alpha_gmem,\n            bias_gmem.at["
 
 FAULTS = (
-    Fault(NOT_WHOLE, (ANY,), (("_whole(bias, TILE_N)", "bias"),)),
+    Fault(NOT_WHOLE, (ANY,), (("_whole(bias, 8)", "bias"),)),
+    Fault(
+        BEYOND,
+        (ANY,),
+        (("jnp.minimum(first_column + i, last)", "first_column + i"),),
+    ),
+    Fault(FIRST_EIGHT, (ANY,), (("first_column + i, last", "first_column, last"),)),
     Fault(BIAS_TWICE, (LINEAR, SAVED), ((BIAS, BIAS + "    " + BIAS),)),
     Fault(SCALE_MISSED, (LINEAR,), ((SCALE, ""),)),
     Fault(
