@@ -66,7 +66,7 @@ def _kernel(plan: MatmulPlan) -> dict[str, object]:
         "epilogue_refs": ", ".join(["", *gmem.names(plan)]),
         "reads_eights": reads_eights(plan),
         "has_row_vectors": rows in vectors,
-        "has_column_vectors": columns in vectors,
+        "has_column_vectors": columns in vectors and not reads_eights(plan),
         "has_gelu": gelu,
         "has_exact_gelu": any(step.approximate == "erf" for step in steps),
         "has_sigmoid": gelu or any(step.op in SIGMOID for step in steps),
