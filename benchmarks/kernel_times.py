@@ -103,14 +103,15 @@ def means(records):
 
 
 def beside_example(record):
-    """Returns what `jax_example.py` found of the same code: a ratio, if it looked."""
+    """Returns what `jax_example.py` found of a kernel, if it looked; and if of other code."""
     if not exists(EXAMPLE):
         return None
-    looked_for = {key: record[key] for key in ("name", "shape", "source_digest")}
     with read_from(EXAMPLE):
         for other in load(EXAMPLE)["results"]:
-            if all(other[key] == value for key, value in looked_for.items()):
-                return other["example_ratio"] or NOT_POSSIBLE
+            if all(other[key] == record[key] for key in ("name", "shape")):
+                ratio = told(other["example_ratio"] or NOT_POSSIBLE)
+                same = other["source_digest"] == record["source_digest"]
+                return ratio if same else f"{ratio} (an earlier text)"
     return None
 
 

@@ -31,24 +31,31 @@ MISSED = """## What is missed, and why
 
 * **8-bit floats at 4096 x 8192 x 4096.** By its name, XLA's kernel cuts C into 168 x 128,
   in clusters of two. The kernel here has tiles of 128 x 200 that warpgroups take in turns.
-  If every CTA loads the first tiles over and over, it is faster than XLA's; and if the
-  column scales are not padded to a whole tile, which takes a kernel of its own, half of
-  what is missing is gone. So what is left is the way from L2 into SMEM, and the padding.
-  Scales by TMA, prefetching B into L2, other bands and clusters are slower. *Next:* read
-  the column scales eight at a time, so that the last tile needs no padding.
+  Padding the column scales to a whole tile took a kernel of its own, and most of what was
+  missing; now they are read by eights, which need none. What is left is the way from L2
+  into SMEM: if every CTA loads the first tiles over and over, it is faster than XLA's.
+  Scales by TMA, prefetching B into L2, even if each CTA prefetches only its share, other
+  bands and clusters are slower.
 * **A gated linear unit.** XLA's best form is one product with both weights joined, in
   tiles of 128 x 160 and clusters of two by its name, and then the gate. Its product keeps
   the tensor cores busier and takes fewer cycles than the kernel here, which saves the
-  gate. Clusters, other bands, a ring of its own with wgmma in flight, and prefetching the
-  weights into L2 are slower; one wgmma for both weights is, too, as their tiles only come to
-  lie side by side in SMEM by many small copies. *Next:* weights whose columns the caller
-  interleaves, so that ping-pong with tiles of 128 x (80 + 80) takes one wgmma for both.
+  gate. Clusters, other bands, a ring of its own with wgmma in flight, ping-pong, x from
+  registers, and prefetching the weights into L2 are slower; one wgmma for both weights is,
+  too, as their tiles only come to lie side by side in SMEM by many small copies. Swapped
+  operands with 152 rows of x are faster: such tiles fill the rounds of 132 SMs. *Next:*
+  swapped operands for this operation, with an edge along m.
 * **4096 x 4000 x 4096.** Rows of 4000 elements are no multiple of the 64 that a swizzle of
   128 bytes takes, so JAX's tilings only allow one of 64 bytes, whose boxes have rows half
   as long; padding B takes longer than is won. XLA's kernel takes fewer cycles for as many
   bytes. A cluster that shares B, and bands of 8 along n, are the best of what was tried; a
-  ring of its own with a wgmma in flight is as fast, ping-pong is much slower. *Next:* a
-  tiling of JAX's that lets TMA clip the last half of a swizzled row.
+  ring of its own with a wgmma in flight is as fast, A from registers is slower, and
+  ping-pong much slower. *Next:* `plgpu.im2col_ref` of JAX 0.12, in which TMA clips columns
+  that a tile spans, with swapped operands.
+
+Where a CTA lies matters as much as its tile: in most other orders than the one in which
+CTAs are launched the same kernels are some percent slower, and so are clusters of two that
+share nothing. Clusters that share an operand win a part of that back, and more of it if
+those of a GPC follow each other, but not all.
 
 """
 
