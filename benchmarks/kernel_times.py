@@ -5,6 +5,7 @@ from pathlib import Path
 
 from result_files import (
     AS_COMMITTED,
+    EARLIER,
     exists,
     is_committed,
     load,
@@ -44,16 +45,22 @@ def tuned(result, root, name):
         link = f"{root}benchmarks/results/{EXAMPLE}"
         beside = f" JAX's example was timed in [a run of its own]({link})."
     return f"""One {machine["device"]}, JAX {machine["jax"]}, CUDA {machine["cuda"]}, driver
-{machine["driver"]}: medians of {result["rounds"]} rounds in turns with the others, on
+{machine["driver"]}: medians of {rounds_of(records)} rounds in turns with the others, on
 independent normal values, each time on other operands than L2 holds. Above 1 is faster
-than the other. {verified} of {len(records)} passed `kgen verify --level gpu` in the same
-run; [every round's time]({results}). The code of {same} of {len(records)} is the one that
+than the other. {verified} of {len(records)} passed `kgen verify --level gpu` in the run
+that measured them; [every round's time]({results}). The code of {same} of {len(records)} is the one that
 is committed{rest}.{beside}
 
 {table(head, tuned_rows(records)).replace("{root}", root)}
 
 {means(records)}
 """
+
+
+def rounds_of(records):
+    """Tells how many rounds kernels took: not all are of one run."""
+    rounds = {len(record["timing"]["us"]) for record in records if record["timing"]}
+    return " or ".join(map(str, sorted(rounds)))
 
 
 def tuned_rows(records):
@@ -111,7 +118,7 @@ def beside_example(record):
             if all(other[key] == record[key] for key in ("name", "shape")):
                 ratio = told(other["example_ratio"] or NOT_POSSIBLE)
                 same = other["source_digest"] == record["source_digest"]
-                return ratio if same else f"{ratio} (an earlier text)"
+                return ratio if same else f"{ratio} ({EARLIER})"
     return None
 
 

@@ -31,8 +31,8 @@ MISSED = """## What is missed, and why
 
 * **8-bit floats at 4096 x 8192 x 4096.** By its name, XLA's kernel cuts C into 168 x 128,
   in clusters of two. The kernel here has tiles of 128 x 200 that warpgroups take in turns.
-  Padding the column scales to a whole tile took a kernel of its own, and most of what was
-  missing; now they are read by eights, which need none. What is left is the way from L2
+  Padding the column scales to a whole tile took a kernel of its own, half of what was
+  missing or more; read by eights, they need none. What is left is the way from L2
   into SMEM: if every CTA loads the first tiles over and over, it is faster than XLA's.
   Scales by TMA, prefetching B into L2, even if each CTA prefetches only its share, other
   bands and clusters are slower.

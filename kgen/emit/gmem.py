@@ -73,10 +73,8 @@ def whole(plan: MatmulPlan) -> str:
 
 def parts(plan: MatmulPlan, columns: str | None) -> list[str]:
     """Returns what the epilogue of a piece reads, in some of a tile's columns."""
-    if not reads_eights(plan):
-        return [ref.at(None, columns) for ref in refs(plan)]
-    loaded = [ref.at(None, _sliced(plan, ref, columns)) for ref in refs(plan)]
-    return [*loaded, _first_column(columns)]
+    given = [ref.at(None, _sliced(plan, ref, columns)) for ref in refs(plan)]
+    return [*given, _first_column(columns)] if reads_eights(plan) else given
 
 
 def passed(
@@ -105,8 +103,7 @@ def passed(
     ]
     given = [ref.at(rows, _sliced(plan, ref, columns)) for ref in loaded]
     if reads_eights(plan):
-        first = f"{columns}.start" if of_tile else _first_column(columns)
-        given.append(first)
+        given.append(f"{columns}.start" if of_tile else _first_column(columns))
     return ", ".join([*stored, *given])
 
 

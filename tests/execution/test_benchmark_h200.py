@@ -203,6 +203,8 @@ def test_the_tables_come_from_the_results(report, monkeypatch, capsys):
             record("bad", [64, 64, 64], us=None, xla=None),
         ],
     }
+    # One of them is of another run.
+    value["results"][1]["timing"]["us"] = [35.0] * 3
     files.parse(value, "made up")
     report.result_files.RESULTS.joinpath("h200.json").write_text(json.dumps(value))
     assert call(report, monkeypatch, "--check") == 1
@@ -223,7 +225,8 @@ def test_the_tables_come_from_the_results(report, monkeypatch, capsys):
     bad = "| 64 x 64 x 64 | [bad](generated/bad.py) (no longer there) | **wrong** |  |"
     assert bad in text
     assert " | 0.980 | not measured |\n" in text
-    assert "2 of 3 passed `kgen verify --level gpu` in the same" in text
+    assert "2 of 3 passed `kgen verify --level gpu` in the run\nthat measured" in text
+    assert "medians of 1 or 3 rounds in turns" in text
     assert "The code of 0 of 3 is the one that\nis committed" in text
     mean = math.sqrt(1.02 * 0.98)
     assert (
@@ -233,6 +236,18 @@ def test_the_tables_come_from_the_results(report, monkeypatch, capsys):
     page = report.PAGE.read_text()
     assert "## Tuned kernels" in page
     assert "[big](../generated/big.py)" in page
+
+
+def test_what_stands_beside_jax_s_example_is_told_to_be_of_another_text(report):
+    kernel_times = sys.modules["kernel_times"]
+    path = report.result_files.RESULTS / "h200_jax_example.json"
+    found = json.loads(path.read_text())["results"]
+    measured = next(each for each in found if each["example_ratio"])
+    ratio = f"{measured['example_ratio']:.3f}"
+    assert kernel_times.beside_example(measured) == ratio
+    edited = {**measured, "source_digest": "of another text"}
+    assert kernel_times.beside_example(edited) == f"{ratio} (an earlier text)"
+    assert kernel_times.beside_example({**edited, "name": "unknown"}) is None
 
 
 def test_the_readme_tells_how_much_was_right_on_a_gpu(report, monkeypatch):
