@@ -92,6 +92,8 @@ def constants(plan: MatmulPlan) -> dict[str, object]:
         "RASTER_WIDTH": plan.raster.width if plan.raster else None,
         "STORE_N": plan.store_n,
         "STORE_SLOTS": plan.store_slots,
+        "GATE_FIRST": plan.gate_first,
+        "STORE_M": plan.store_m,
     }
 
 

@@ -9,7 +9,7 @@ from kgen.layouts import operand_shapes, out_shape
 from kgen.plan import budget
 from kgen.plan.dtypes import ITEMSIZE
 from kgen.plan.model import ANY, Buffer, Layout, Raster, Registers, SmemMap
-from kgen.spec.glu import GluKernel
+from kgen.spec.glu import GluKernel, GluPipeline
 from kgen.spec.model import Spec
 from kgen.spec.source import SourcedSpec
 
@@ -45,6 +45,7 @@ class Candidate:
     b_layout: Layout
     out_dtype: str
     out_layout: Layout
+    store_m: int
     store_n: int
     store_slots: int
     epilogue: tuple[Step, ...] = ()
@@ -78,6 +79,17 @@ class Candidate:
     def ping_pong(self) -> bool:
         """Whether the compute warpgroups take turns, a whole tile each."""
         return self.spec.schedule.ping_pong
+
+    @property
+    def gate_first(self) -> int:
+        """Last steps in which all products with the first weight come first."""
+        pipeline = self.spec.pipeline
+        return pipeline.gate_first if isinstance(pipeline, GluPipeline) else 0
+
+    @property
+    def owns_ring(self) -> bool:
+        """Whether the kernel has a ring of its own, which holds steps of several tiles."""
+        return self.ping_pong or self.gate_first > 0
 
     @property
     def turns(self) -> int:
@@ -202,7 +214,7 @@ class Candidate:
     @property
     def out_piece(self) -> tuple[int, int]:
         """Shape of what a warpgroup stores at once, as it lies in memory."""
-        return out_shape(self.out_order, self.wg_m, self.store_n)
+        return out_shape(self.out_order, self.store_m, self.store_n)
 
     @property
     def registers(self) -> Registers:
@@ -223,9 +235,8 @@ class Candidate:
           stages: Slots of the ring instead of the spec's.
         """
         stages = stages or self.max_concurrent_steps
-        # The ring of a ping-pong kernel holds steps of several tiles.
         slots = stages
-        if num_steps is not None and not self.ping_pong:
+        if num_steps is not None and not self.owns_ring:
             slots = min(stages, num_steps)
         buffers = (*self._ring(slots), *self._out_buffers(slots))
         return SmemMap(buffers=buffers, limit=self.arch.smem_bytes)

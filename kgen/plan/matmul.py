@@ -12,6 +12,7 @@ from kgen.plan import epilogue, gradients
 from kgen.plan.candidate import NO_SPLIT, Candidate, share
 from kgen.plan.dtypes import ITEMSIZE, default_out
 from kgen.plan.model import Case, Layout, MatmulPlan, Raster, StandaloneTest
+from kgen.spec.glu import GluStore
 from kgen.spec.model import Schedule, Spec, Transform, Transforms
 from kgen.spec.source import SourcedSpec
 
@@ -68,6 +69,7 @@ def resolve(source: SourcedSpec) -> Candidate:
         b_layout=_layout(spec.transforms.b, common, itemsize),
         out_dtype=spec.dtypes.out or default_out(spec.dtypes.a),
         out_layout=Layout(swizzle=None, tiling=None),
+        store_m=wg_m,
         store_n=wg_n,
         store_slots=1,
         epilogue=epilogue.resolve(
@@ -120,6 +122,7 @@ def finish(candidate: Candidate, *, may_differentiate: bool) -> MatmulPlan:
         memory_registers=candidate.memory_registers,
         operand_layout=candidate.a_layout,
         out_layout=candidate.out_layout,
+        store_m=candidate.store_m,
         store_n=candidate.store_n,
         store_slots=candidate.store_slots,
         smem=candidate.smem(),
@@ -138,6 +141,7 @@ def finish(candidate: Candidate, *, may_differentiate: bool) -> MatmulPlan:
         epilogue=candidate.epilogue,
         scale_block=spec.scales.block,
         activation=candidate.activation,
+        gate_first=candidate.gate_first,
         batched=candidate.batched,
         gpu_batch=_gpu_batch(candidate),
         torch=candidate.torch,
@@ -241,6 +245,8 @@ def _with_stages(candidate: Candidate) -> Candidate:
 
 def _with_store(candidate: Candidate) -> Candidate:
     """Decides in how many pieces the output leaves: whole if it fits in SMEM."""
+    if candidate.activation and candidate.swap_operands:
+        return _with_store_of_rows(candidate)
     store, wg_n = candidate.spec.store, candidate.wg_n
     if store.n != "auto":
         widths = [store.n]
@@ -259,6 +265,26 @@ def _with_store(candidate: Candidate) -> Candidate:
         for width in widths
     ]
     return next(filter(_fits, options), options[0])
+
+
+def _with_store_of_rows(candidate: Candidate) -> Candidate:
+    """Decides the rows of a piece; all columns are stored at once."""
+    store, wg_m = candidate.spec.store, candidate.wg_m
+    asked = store.m if isinstance(store, GluStore) else "auto"
+    heights = [asked]
+    if asked == "auto":
+        parts = range(1, -(-wg_m // ATOM_ROWS) + 1)
+        atoms = [-(-wg_m // (count * ATOM_ROWS)) for count in parts]
+        heights = [wg_m, *(height * ATOM_ROWS for height in atoms[1:])]
+    slots = 1 if store.slots == "auto" else store.slots
+    width = candidate.wg_n if store.n == "auto" else store.n
+    options = [
+        dataclasses.replace(
+            candidate, store_m=height, store_n=width, store_slots=slots
+        )
+        for height in heights
+    ]
+    return next(filter(_fits, options), options[-1])
 
 
 def _piece_widths(candidate: Candidate) -> list[int]:

@@ -185,6 +185,7 @@ class MatmulPlan:
       memory_registers: Registers per thread of the memory warpgroup; None without one.
       operand_layout: SMEM layout of A and B.
       out_layout: SMEM layout of the output.
+      store_m: Rows that are stored at once.
       store_n: Columns that are stored at once.
       store_slots: SMEM slots of the output.
       smem: SMEM map for any long enough K.
@@ -196,6 +197,7 @@ class MatmulPlan:
       epilogue: Steps between the accumulator and the output.
       scale_block: Elements of k, and rows of B, that share a scale; None without scales.
       activation: Of a gated linear unit: `silu` or `gelu`; else empty.
+      gate_first: Last steps in which all products with its first weight come first.
       batched: Whether A and B may have leading dimensions.
       gpu_batch: Leading dimensions of both at the `gpu_shapes`.
       torch: Whether the module has a function for PyTorch's tensors.
@@ -237,6 +239,7 @@ class MatmulPlan:
     memory_registers: int | None
     operand_layout: Layout
     out_layout: Layout
+    store_m: int
     store_n: int
     store_slots: int
     smem: SmemMap
@@ -248,6 +251,7 @@ class MatmulPlan:
     epilogue: tuple[Step, ...] = ()
     scale_block: int | None = None
     activation: str = ""
+    gate_first: int = 0
     batched: bool = False
     gpu_batch: tuple[int, ...] = ()
     torch: bool = False
@@ -272,6 +276,11 @@ class MatmulPlan:
     def cluster(self) -> int:
         """CTAs of a cluster."""
         return self.cluster_m * self.cluster_n
+
+    @property
+    def owns_ring(self) -> bool:
+        """Whether the kernel has a ring of its own, which holds steps of several tiles."""
+        return self.ping_pong or self.gate_first > 0
 
     @property
     def turns_product(self) -> bool:
@@ -319,7 +328,7 @@ class MatmulPlan:
         one of the two.
         """
         outputs = 1 + (saves(self.epilogue) and self.split_k == 1)
-        return self.wg_n // self.store_n * outputs
+        return math.ceil(self.wg_m / self.store_m) * self.wg_n // self.store_n * outputs
 
     @property
     def differentiates_epilogue(self) -> bool:

@@ -229,7 +229,7 @@ def _draw_glu(request: Request, case: RequestCase, kind: str) -> Reference:
     )
     # Where the activation is flat, or the line x, much would not show.
     spread = INTEGERS_SPREAD if kind == INTEGERS else 1.0
-    x = x * 2.0 ** -round(math.log2(spread * math.sqrt(case.k)))
+    x = x * 2.0 ** -round(math.log2(spread * math.sqrt(max(case.k, 1))))
     inputs = (x, w_gate, w_up)
     if request.layout == "nt":
         w_gate, w_up = w_gate.T, w_up.T

@@ -47,9 +47,7 @@ def plain(candidate: "Candidate") -> Iterator[Finding]:
         "epilogue": bool(spec.epilogue),
         "cluster.m": spec.cluster.m > 1,
         "cluster.n": spec.cluster.n > 1,
-        "shapes.edge": candidate.any_edge,
         "schedule.ping_pong": spec.schedule.ping_pong,
-        "schedule.swap_operands": spec.schedule.swap_operands,
     }
     for key, is_set in found.items():
         if is_set:
