@@ -152,7 +152,9 @@ def _product(weight: str, transposed: bool) -> str:
 def _overview(plan: MatmulPlan) -> str:
     parts = "rows" if plan.split == "m" else "columns"
     workers, stored = f"warpgroups split the {parts} of a tile; each has", "part"
-    size = f"{plan.wg_n}x{plan.wg_m}" if plan.swap_operands else f"{plan.wg_m}x{plan.wg_n}"
+    size = (
+        f"{plan.wg_n}x{plan.wg_m}" if plan.swap_operands else f"{plan.wg_m}x{plan.wg_n}"
+    )
     turned = (
         " The transposed output is computed, so that rows of x are columns of wgmma."
         if plan.swap_operands

@@ -12,7 +12,6 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "splits_n": splits_n(plan),
         "num_compute_wgs": plan.num_compute_wgs,
         "compute_wgs_reason": _compute_wgs_reason(plan),
-        "sets_registers": plan.owns_ring,
         "compute_registers": plan.registers.compute_limit,
         "memory_registers": plan.memory_registers,
         "others_share": (

@@ -92,6 +92,11 @@ FIELDS: dict[str, dict[str, Field]] = {
             "blocks of scales",
             "Elements of k, and rows of B, that share a scale; null without scales.",
         ),
+        "gate_first": Field(
+            "gate first",
+            "Last steps in which all products with the first weight come first.",
+        ),
+        "store_m": Field("rows stored at once", "Rows of one piece of output."),
         "store_n": Field("columns stored at once", "Columns of one piece of output."),
         "store_slots": Field("slots for stores", "SMEM slots of the output."),
     },

@@ -125,6 +125,8 @@ def _pipeline(plan: MatmulPlan) -> Group:
         "wgmma_in_flight": plan.wgmma_in_flight,
         "promoted_every": plan.tile_k if plan.promote else None,
         "scale_block": plan.scale_block,
+        "gate_first": plan.gate_first,
+        "store_m": plan.store_m,
         "store_n": plan.store_n,
         "store_slots": plan.store_slots,
     }

@@ -116,6 +116,8 @@ _PIPELINE = {
         "wgmma_in_flight",
         "promoted_every",
         "scale_block",
+        "gate_first",
+        "store_m",
         "store_n",
         "store_slots",
     )

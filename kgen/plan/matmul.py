@@ -279,9 +279,7 @@ def _with_store_of_rows(candidate: Candidate) -> Candidate:
     slots = 1 if store.slots == "auto" else store.slots
     width = candidate.wg_n if store.n == "auto" else store.n
     options = [
-        dataclasses.replace(
-            candidate, store_m=height, store_n=width, store_slots=slots
-        )
+        dataclasses.replace(candidate, store_m=height, store_n=width, store_slots=slots)
         for height in heights
     ]
     return next(filter(_fits, options), options[-1])

@@ -84,6 +84,8 @@ def test_kernel_tile_and_pipeline(spec):
         "wgmma_in_flight": 1,
         "promoted_every": None,
         "scale_block": None,
+        "gate_first": 0,
+        "store_m": 128,
         "store_n": 128,
         "store_slots": 1,
     }

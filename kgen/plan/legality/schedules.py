@@ -1,5 +1,6 @@
 """KG6xx: schedules, entry points and what goes with them."""
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -180,7 +181,8 @@ def store_pieces(candidate: "Candidate") -> Iterator[Finding]:
             f"a divisor of {wg_n}",
         )
         return
-    pieces = wg_n // candidate.store_n * candidate.outputs
+    rows = math.ceil(candidate.wg_m / candidate.store_m)
+    pieces = rows * wg_n // candidate.store_n * candidate.outputs
     if candidate.store_slots > pieces:
         yield Finding(
             "store.slots",
