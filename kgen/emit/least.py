@@ -72,8 +72,8 @@ def _of_operands(plan: MatmulPlan) -> tuple[str, str]:
 def _stored(plan: MatmulPlan) -> Mapping[str, Extent]:
     """Returns the extents of what one copy stores."""
     rows = (plan.wg_m, "WG_M" if plan.wg_m < plan.tile_m else "TILE_M")
-    if plan.store_m < plan.wg_m:
-        rows = (plan.store_m, "STORE_M")
+    if plan.store_m < plan.wg_m:  # The last piece may have fewer rows.
+        rows = (plan.wg_m % plan.store_m or plan.store_m, "STORE_M")
     columns = (plan.wg_n, "WG_N" if plan.wg_n < plan.tile_n else "TILE_N")
     if plan.schedule != "pallas_call" and plan.store_n < plan.wg_n:
         columns = (plan.store_n, "STORE_N")

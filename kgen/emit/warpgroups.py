@@ -1,6 +1,8 @@
 """What the matmul templates place about warpgroups: what each of them multiplies."""
 
+from kgen.arch import ARCHS
 from kgen.layouts import is_transposed
+from kgen.plan.budget import compute_registers
 from kgen.plan.model import MatmulPlan
 
 
@@ -12,7 +14,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "splits_n": splits_n(plan),
         "num_compute_wgs": plan.num_compute_wgs,
         "compute_wgs_reason": _compute_wgs_reason(plan),
-        "compute_registers": plan.registers.compute_limit,
+        "compute_registers": _compute_registers(plan),
         "memory_registers": plan.memory_registers,
         "others_share": (
             "the others share the rest" if shared else "the other takes the rest"
@@ -21,6 +23,14 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "wgmma_operands": _wgmma_operands(plan),
         "acc_shape": _acc_shape(plan),
     }
+
+
+def _compute_registers(plan: MatmulPlan) -> int | None:
+    """Returns what a compute warpgroup tells setmaxnreg; None if none loads for it."""
+    if plan.memory_registers is None:
+        return None
+    arch, wgs = ARCHS[plan.arch], plan.num_compute_wgs
+    return compute_registers(arch, plan.memory_registers, wgs)
 
 
 def splits_m(plan: MatmulPlan) -> bool:

@@ -21,6 +21,7 @@ from kgen.verify.request import RequestCase
 FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
 OPERANDS = [*((of, of) for of in DTYPES), *itertools.product(FLOAT8, FLOAT8)]
 SIMULATED = 30
+SIMULATED_GATES = 150
 
 WS = "warp_specialized = true\n"
 ONE = WS + "num_compute_wgs = 1\n"
@@ -34,6 +35,11 @@ SCHEDULES = {
     "persistent, of two": (WS + "persistent = true\n", (128, 64), ""),
     "ping-pong": (WS + "persistent = true\nping_pong = true\n", (64, 64), ""),
     "split K": (ONE + "split_k = 2\n", (64, 64), ""),
+    "persistent, swapped": (
+        WS + "persistent = true\nswap_operands = true\n",
+        (24, 128),
+        "",
+    ),
     "swapped": (WS + "swap_operands = true\n", (16, 128), ""),
     "cluster along m": (ONE, (64, 64), "[cluster]\nm = 2\n"),
     "cluster along n": (ONE, (64, 64), "[cluster]\nn = 2\n"),
@@ -73,6 +79,35 @@ def specs(draw):
     )
 
 
+@st.composite
+def gates(draw):
+    """Returns the tables of a spec of a gated linear unit, most of them legal."""
+    swapped = draw(st.booleans())
+    wgs = draw(st.integers(1, 2))
+    m, n = draw(st.sampled_from([(8, 64), (24, 64), (40, 128)]))
+    if not swapped:
+        m, n = 64 * wgs, draw(st.sampled_from([64, 128]))
+    schedule = f"{WS}persistent = true\nnum_compute_wgs = {wgs}\n"
+    if swapped:
+        schedule += "swap_operands = true\n"
+    a, out = draw(st.sampled_from(["float16", "bfloat16"])), draw(
+        st.sampled_from(DTYPES)
+    )
+    rows = draw(st.sampled_from(["", "m = 8\n", "m = 16\nslots = 2\n"]))
+    columns = draw(st.sampled_from(["", "n = 32\n", "n = 32\nslots = 1\n"]))
+    return (
+        f'[kernel]\nname = "gated"\nop = "glu"\nlayout = '
+        f'"{draw(st.sampled_from(["nn", "nt"]))}"\n'
+        f'activation = "{draw(st.sampled_from(["silu", "gelu"]))}"\n'
+        f'[shapes]\nedge = "{draw(st.sampled_from(["any", "exact"]))}"\n'
+        f"[schedule]\n{schedule}[tile]\nm = {m}\nn = {n}\n"
+        f"[pipeline]\nmax_concurrent_steps = {draw(st.integers(1, 3))}\n"
+        f"gate_first = {draw(st.integers(0, 3))}\n"
+        f'[dtypes]\na = "{a}"\nb = "{a}"\nout = "{out}"\n'
+        f"[store]\n{rows if swapped else columns}"
+    )
+
+
 def maybe(*lines):
     """Returns a strategy for some of these lines: a third of the time each."""
     return st.tuples(
@@ -95,6 +130,21 @@ def maybe(*lines):
 def test_a_combination_is_refused_or_a_kernel_that_is_right(
     text, counts, sizes, leading, ctas
 ):
+    refused_or_right(text, counts, sizes, leading, ctas)
+
+
+@settings(
+    max_examples=SIMULATED_GATES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+)
+@given(gates(), WHOLE, st.tuples(ANY, ANY, ANY), st.integers(1, 3))
+def test_a_gated_unit_is_refused_or_right(text, counts, sizes, ctas):
+    refused_or_right(text, counts, sizes, ((), ()), ctas)
+
+
+def refused_or_right(text, counts, sizes, leading, ctas):
+    """Plans, renders, lowers and simulates a spec at a size, if no rule refuses it."""
     made, problems = plan_or_problems(text)
     if made is None:
         assert problems
