@@ -214,6 +214,14 @@ GATED = {
         SMALL + PERSISTENT + "num_compute_wgs = 1\n",
         (3, 1, 4),
     ),
+    "glu_gate_first": (
+        "",
+        '[shapes]\nedge = "any"\n[tile]\nm = 24\nn = 64\n[pipeline]\n'
+        "max_concurrent_steps = 3\ngate_first = 2\n"
+        + ONE_WG
+        + "persistent = true\nswap_operands = true\n[store]\nm = 16\n",
+        None,
+    ),
 }
 # Two tiles along m, three along n, five steps, and none of them whole.
 RAGGED = (67, 131, 261)
@@ -228,6 +236,7 @@ NUM_SMS = {
     "chain_saved": 2,
     "glu_silu": 2,
     "glu_gelu": 2,
+    "glu_gate_first": 2,
     "promoted_persistent": 2,
     "batched_persistent": 2,
     "batched_ping_pong": 2,
@@ -289,11 +298,17 @@ def _rendered(
     return Base(name, _schedule(plan), source, request)
 
 
-def _gated(name: str, kernel: str, tables: str, tiles: tuple[int, int, int]) -> Base:
+def _gated(
+    name: str, kernel: str, tables: str, tiles: tuple[int, int, int] | None
+) -> Base:
     plan = _plan(name, f'[kernel]\nname = "{name}"\nop = "glu"\n{kernel}{tables}')
     rendered = render(plan, verified=False, prove=False)
-    (m, n, k), (by_m, by_n, by_k) = plan.units, tiles
-    case = RequestCase(m=m * by_m, n=n * by_n, k=k * by_k, num_sms=NUM_SMS[name])
+    sizes = RAGGED
+    if tiles is not None:
+        m, n, k = (unit * count for unit, count in zip(plan.units, tiles, strict=True))
+        sizes = m, n, k
+    m, n, k = sizes
+    case = RequestCase(m=m, n=n, k=k, num_sms=NUM_SMS[name])
     request = dataclasses.replace(request_of(plan, rendered), cases=(case,))
     return Base(name, "gated", rendered.source, request)
 

@@ -21,7 +21,7 @@ from kgen.verify.request import RequestCase
 FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
 OPERANDS = [*((of, of) for of in DTYPES), *itertools.product(FLOAT8, FLOAT8)]
 SIMULATED = 30
-SIMULATED_GATES = 150
+SIMULATED_GATES = 15
 
 WS = "warp_specialized = true\n"
 ONE = WS + "num_compute_wgs = 1\n"
