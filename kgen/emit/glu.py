@@ -92,6 +92,7 @@ def _store(plan: MatmulPlan, in_kernel: str) -> dict[str, object]:
     through = f"through {slots} SMEM slot{'s' * (slots > 1)}."
     return {
         "out_smem": _out_smem(plan),
+        "has_part_of_output": plan.num_compute_wgs > 1,
         "out_of_tile": str(store.view(plan)["out_part"]).replace(
             "out_gmem", "out_gmem.at[rows, columns]", 1
         ),

@@ -103,7 +103,7 @@ def _out_slot(plan: MatmulPlan) -> str:
     """Returns the SMEM that is a warpgroup's own, as source."""
     if plan.num_compute_wgs == 1:
         return "out_smem"
-    return "out_smem.at[wg]" if plan.ping_pong else 'out_smem.at[lax.axis_index("wg")]'
+    return "out_smem.at[wg]" if plan.owns_ring else 'out_smem.at[lax.axis_index("wg")]'
 
 
 def out_smem(plan: MatmulPlan) -> str:
