@@ -271,11 +271,12 @@ def _with_store_of_rows(candidate: Candidate) -> Candidate:
     """Decides the rows of a piece; all columns are stored at once."""
     store, wg_m = candidate.spec.store, candidate.wg_m
     asked = store.m if isinstance(store, GluStore) else "auto"
-    heights = [asked]
     if asked == "auto":
-        parts = range(1, -(-wg_m // ATOM_ROWS) + 1)
-        atoms = [-(-wg_m // (count * ATOM_ROWS)) for count in parts]
-        heights = [wg_m, *(height * ATOM_ROWS for height in atoms[1:])]
+        parts = range(2, -(-wg_m // ATOM_ROWS) + 1)
+        atoms = (-(-wg_m // (count * ATOM_ROWS)) for count in parts)
+        heights = [wg_m, *(count * ATOM_ROWS for count in atoms)]
+    else:
+        heights = [asked]
     slots = 1 if store.slots == "auto" else store.slots
     width = candidate.wg_n if store.n == "auto" else store.n
     options = [

@@ -25,6 +25,22 @@ CASES = {
     + '[dtypes]\na = "float16"\nb = "float16"\nout = "float32"\n'
     + SCHEDULE
     + "num_compute_wgs = 1\n",
+    "any_edge": HEAD
+    + '[shapes]\nedge = "any"\n[tile]\nm = 64\nn = 64\n'
+    + SCHEDULE
+    + "num_compute_wgs = 1\n",
+    "swapped": HEAD
+    + "[tile]\nm = 24\nn = 128\n[store]\nm = 16\n"
+    + SCHEDULE
+    + "swap_operands = true\n",
+    "gate_first": HEAD
+    + 'layout = "nt"\n[shapes]\nedge = "any"\n[tile]\nm = 40\nn = 128\n'
+    + "[pipeline]\nmax_concurrent_steps = 3\ngate_first = 3\n"
+    + SCHEDULE
+    + "swap_operands = true\n",
+    "gate_first_by_columns": HEAD
+    + "[tile]\nm = 128\nn = 128\n[pipeline]\ngate_first = 1\n"
+    + SCHEDULE,
 }
 
 
@@ -104,6 +120,18 @@ def test_smem_and_registers_are_those_of_both_weights(tmp_path):
         (SCHEDULE + "[cluster]\nm = 2\n", {"KG651"}),
         (SCHEDULE + '[[epilogue]]\nop = "relu"\n', {"KG651"}),
         ("[tile]\nm = 128\nn = 256\n" + SCHEDULE, {"KG402", "KG401"}),
+        (
+            SCHEDULE + "[pipeline]\nmax_concurrent_steps = 2\ngate_first = 3\n",
+            {"KG653"},
+        ),
+        (SCHEDULE + "[store]\nm = 16\n", {"KG654"}),
+        (SCHEDULE + "swap_operands = true\n[store]\nm = 12\n", {"KG654"}),
+        (
+            "[tile]\nm = 64\nn = 256\n"
+            + SCHEDULE
+            + "swap_operands = true\n[store]\nn = 64\n",
+            {"KG655"},
+        ),
     ],
 )
 def test_what_it_cannot_be_is_refused(tmp_path, tables, codes):

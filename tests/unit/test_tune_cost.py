@@ -130,7 +130,7 @@ def test_correlation_is_that_of_ranks():
 
 
 FEATURES = (
-    ("glu/bf16_glu_silu", (4096, 14336, 4096), ()),
+    ("glu/bf16_glu_silu_152x128", (4096, 14336, 4096), ()),
     ("batch/bf16_128x256_batched", (512, 512, 512), (64,)),
     ("batch/bf16_128x128_batched", (512, 512, 512), (64,)),
     ("fp8/e4m3_128x128_block_scaled", (4096, 8192, 4096), ()),
