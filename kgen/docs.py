@@ -90,11 +90,17 @@ def spec_page() -> str:
     )
     lines += ["", "## Gated linear units", ""]
     lines += [
-        'A spec with `op = "glu"` has the same tables but for `[kernel]`: see '
+        'A spec with `op = "glu"` has the same tables but for those that follow: see '
         "[Make a gated linear unit](how-to/glu.md)."
     ]
-    (kernel,) = (table for table in tables(GluSpec) if table.name == "kernel")
-    lines += ["", "### [kernel] of a gated linear unit", "", *_keys(kernel)]
+    for table in tables(GluSpec):
+        if table not in tables():
+            lines += [
+                "",
+                f"### [{table.name}] of a gated linear unit",
+                "",
+                *_keys(table),
+            ]
     lines += ["", "## Dispatch modules", ""]
     lines += [
         'A spec with `op = "dispatch"` has other tables: see '

@@ -57,6 +57,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "weight_unpacked": "(n, _)" if transposed else "(_, n)",
         "numpy_activation": NUMPY[plan.activation],
         "one_tile_x": repr((m, k)),
+        "other_x": repr((m, 2 * k)),
         "vector_x": repr((m,)),
         "out_roundoff": f"2.0**-{PRECISION[plan.out_dtype]}",
         "one_tile_w": repr(weight),
