@@ -1,5 +1,6 @@
 """Faults of gated linear units: two products that one kernel multiplies and combines."""
 
+from .edges import NOT_CUT
 from .model import Fault, Kind
 
 GROUP = "gates"
@@ -33,7 +34,6 @@ WRONG_ROWS = Kind(
 SLOT_OVERWRITTEN = Kind(
     GROUP, "piece of rows stored too early", "TMA still reads the piece before"
 )
-NOT_CUT = Kind(GROUP, "padding not cut off", "the output has more rows and columns")
 SECOND_NOT_PADDED = Kind(
     GROUP, "second weight not padded", "TMA is told of rows that it does not take"
 )
