@@ -51,7 +51,7 @@ What made the gated linear unit faster than XLA's joined product and gate togeth
 of 152 x 128 with swapped operands, which fill the rounds of 132 SMs; the products with
 the gate's weights first in the last two steps, so that the activation is computed while
 the tensor cores work; and the ring first in SMEM. Without swapped operands the second
-wins nothing, and the third nothing for other kernels.
+wins nothing, and the third nothing for the three other kernels that were tried.
 
 Where a CTA lies matters as much as its tile: in most other orders than the one in which
 CTAs are launched the same kernels are some percent slower, and so are clusters of two that

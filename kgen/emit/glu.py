@@ -42,7 +42,7 @@ def view(plan: MatmulPlan) -> dict[str, object]:
         "plain_activation": in_plain_jax,
         "activated": in_kernel.format(x="gate"),
         **_schedule(plan),
-        **_store(plan, in_kernel),
+        **_store(plan, in_kernel, str(values["out_part"])),
         **_sizes(plan),
         "has_sigmoid": True,
         "has_gelu": plan.activation == "gelu",
@@ -80,7 +80,7 @@ def _schedule(plan: MatmulPlan) -> dict[str, object]:
     }
 
 
-def _store(plan: MatmulPlan, in_kernel: str) -> dict[str, object]:
+def _store(plan: MatmulPlan, in_kernel: str, out_part: str) -> dict[str, object]:
     """Returns how the output is stored: in pieces of columns, of rows, or whole."""
     by_rows = plan.swap_operands
     in_pieces = plan.store_n < plan.wg_n and not by_rows
@@ -94,9 +94,7 @@ def _store(plan: MatmulPlan, in_kernel: str) -> dict[str, object]:
     return {
         "out_smem": _out_smem(plan),
         "has_part_of_output": plan.num_compute_wgs > 1,
-        "out_of_tile": str(store.view(plan)["out_part"]).replace(
-            "out_gmem", "out_gmem.at[rows, columns]", 1
-        ),
+        "out_of_tile": out_part.replace("out_gmem", "out_gmem.at[rows, columns]", 1),
         "stores_rows": by_rows,
         "stores_pieces": in_pieces,
         "stores_whole": not in_pieces and not by_rows,

@@ -5,7 +5,7 @@ import dataclasses
 from kgen.arch import Arch
 from kgen.epilogue.steps import Step, saves
 from kgen.gradients import units
-from kgen.layouts import operand_shapes, out_shape
+from kgen.layouts import is_transposed, operand_shapes, out_shape
 from kgen.plan import budget
 from kgen.plan.dtypes import ITEMSIZE
 from kgen.plan.model import ANY, Buffer, Layout, Raster, Registers, SmemMap
@@ -131,6 +131,12 @@ class Candidate:
     def wgmma_columns(self) -> int:
         """Columns of the accumulator of one warpgroup, which are N of wgmma."""
         return self.wg_m if self.swap_operands else self.wg_n
+
+    @property
+    def columns_are_k_major(self) -> bool:
+        """Whether wgmma's columns, of B or of a swapped A, lie in rows of k."""
+        a_is_transposed, b_is_transposed = is_transposed(self.layout)
+        return not a_is_transposed if self.swap_operands else b_is_transposed
 
     @property
     def batched(self) -> bool:

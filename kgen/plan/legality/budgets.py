@@ -44,6 +44,8 @@ def smem(candidate: "Candidate") -> Iterator[Finding]:
     key, hint = "pipeline.max_concurrent_steps", "make the tile smaller"
     if fitting is not None:
         hint = f"max_concurrent_steps = {fitting} fits"
+        if candidate.gate_first > fitting:  # They would not fit in the ring.
+            hint = f"max_concurrent_steps = {fitting} fits with gate_first = {fitting}"
     elif candidate.tile_k > usual:
         key, hint = "tile.k", f"make tile.k smaller, {usual} is usual"
     yield Finding(

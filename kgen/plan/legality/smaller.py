@@ -5,7 +5,6 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kgen.layouts import is_transposed
 from kgen.registers import WARPGROUP_THREADS
 
 if TYPE_CHECKING:
@@ -45,10 +44,8 @@ def _fitting(candidate: "Candidate", axis: str) -> Iterator[int]:
 
 def _step(candidate: "Candidate") -> int:
     """Returns what a warpgroup's columns are a multiple of, with the swizzle it has."""
-    swizzle, (_, is_k_major) = candidate.b_layout.swizzle, is_transposed(
-        candidate.layout
-    )
-    if is_k_major or swizzle is None:
+    swizzle = candidate.b_layout.swizzle
+    if candidate.columns_are_k_major or swizzle is None:
         return WGMMA_N_STEP
     return swizzle // candidate.itemsize
 

@@ -39,20 +39,20 @@ def tile_m(candidate: "Candidate") -> Iterator[Finding]:
             f"tile.{axis}",
             f"tile.{axis} = {size} is not a multiple of {WGMMA_M}{whose}",
             multiples(step, 256),
-            _whole_rows(axis, size, parts),
+            _whole_rows(candidate, axis, size, parts),
         )
 
 
-def _whole_rows(axis: str, size: int, parts: int) -> str:
+def _whole_rows(candidate: "Candidate", axis: str, size: int, parts: int) -> str:
     """Returns what would give every warpgroup whole instructions."""
     if size % WGMMA_M:
         return "wgmma works on 64-row tiles; see `kgen rule KG101`"
     other = "m" if axis == "n" else "n"
     fewer = next(n for n in range(parts - 1, 0, -1) if not size % (WGMMA_M * n))
-    return (
-        f'schedule.num_compute_wgs = {fewer} or schedule.split = "{other}" fits; see '
-        "`kgen rule KG101`"
-    )
+    fits = f"schedule.num_compute_wgs = {fewer}"
+    if not candidate.swap_operands:  # Then warpgroups split n alone: see KG622.
+        fits += f' or schedule.split = "{other}"'
+    return f"{fits} fits; see `kgen rule KG101`"
 
 
 def _rows(candidate: "Candidate") -> tuple[str, int]:
@@ -107,9 +107,7 @@ def wgmma_n(candidate: "Candidate") -> Iterator[Finding]:
 )
 def n_major_b(candidate: "Candidate") -> Iterator[Finding]:
     swizzle = candidate.b_layout.swizzle
-    a_is_transposed, b_is_transposed = is_transposed(candidate.layout)
-    k_major = not a_is_transposed if candidate.swap_operands else b_is_transposed
-    if k_major or swizzle is None:
+    if candidate.columns_are_k_major or swizzle is None:
         return
     step, size = swizzle // candidate.itemsize, candidate.wgmma_columns
     axis, whole = _columns(candidate)
